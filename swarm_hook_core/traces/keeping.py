@@ -14,7 +14,15 @@ from typing import Any
 
 from swarm_hook_core import state
 from swarm_hook_core.json_text import dumps
-from swarm_hook_core.state import make_private, rotate, state_dir, write_all, write_private
+from swarm_hook_core.state import (
+    end_by_mark,
+    hook_starter,
+    make_private,
+    rotate,
+    state_dir,
+    write_all,
+    write_private,
+)
 from swarm_hook_core.traces import (
     AFTER,
     CUT,
@@ -42,7 +50,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.trail import Trail
 
-NEAR_NS = 10**8  # a file that changes later after the check of a write is looked at: others may have changed it
 MOST_NAMES = 200  # versions of the session that are looked through: 0.2 ms
 MOST_FILES = 64  # files of these, with up to two looks at the disk each: the whole stays under 0.5 ms
 MOST_COPIES = 20  # files that are kept before one command
@@ -66,7 +73,7 @@ def before(trail: Trail, path: str, at_ns: int, keeps_each: bool, is_known: bool
         begun_ns = at_ns
     else:
         begun_ns = first.st_mtime_ns
-        if keeps_each or not is_known or not _is_own(path, first.st_atime_ns):
+        if keeps_each or not is_known or not _is_own(trail, path, first.st_atime_ns):
             _keep(trail, path, f"{target}{LATER}{at_ns}", at_ns)
     try:
         os.utime(target, ns=(at_ns * is_known, begun_ns))
@@ -74,12 +81,23 @@ def before(trail: Trail, path: str, at_ns: int, keeps_each: bool, is_known: bool
         return  # it could not be kept
 
 
-def _is_own(path: str, last_ns: int) -> bool:
-    """Return True if the file at `path` has not changed after the session's last write, checked at `last_ns`."""
+def _is_own(trail: Trail, path: str, last_ns: int) -> bool:
+    """Return True if the file at `path` is as the session's last write has left it, checked at `last_ns`, 0 if unknown.
+
+    The hook after that call tells its end, if no other call has come since. Without an end, a later change may be
+    another's.
+    """
     try:
-        return os.lstat(path).st_ctime_ns < last_ns + NEAR_NS
+        changed_ns = os.lstat(path).st_ctime_ns
+        if changed_ns < last_ns:
+            return True
+        ended_ns, session_id, _agent = end_by_mark(hook_starter(trail.config.runtime_name))
+        if session_id not in ("", trail.call.session_id) or not last_ns <= changed_ns <= ended_ns:
+            return False
+        own = os.path.join(trail.place_of(os.path.dirname(path)), trail.own_name)
+        return last_ns > 0 and os.stat(own).st_mtime_ns <= changed_ns
     except OSError:
-        return True  # missing: there is nothing to keep
+        return not os.path.lexists(path)  # a missing file has nothing to keep
 
 
 def own_files(trail: Trail, folder: str, at_ns: int) -> None:

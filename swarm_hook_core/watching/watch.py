@@ -19,7 +19,7 @@ from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.paths import NO_CASE, key_of
-from swarm_hook_core.state import is_watching, state_dir
+from swarm_hook_core.state import is_watching
 from swarm_hook_core.watching import records
 from swarm_hook_core.watching.records import (
     HASHED_BYTES,
@@ -479,10 +479,8 @@ def compare(facts: dict[str, Any], ends: bool) -> list[Breach]:
                 entry[2:] = [str(present), "", "its holder wrote it while the command ran"]
                 continue
             lock["entries"].remove(entry)  # reported once for each call
-            if kept:
-                kept = os.path.join(state_dir(), "kept", kept)  # earlier releases noted its name alone
-                if not os.path.isfile(kept):
-                    kept, why = "", "it had to make room for others"
+            if kept and not os.path.isfile(kept):
+                kept, why = "", "it had to make room for others"
             breaches.append(
                 Breach(
                     file=path, key=key, lock=lock["file"], holder=lock["holder"], agent=agent, label=lock["label"],

@@ -9,34 +9,48 @@ from __future__ import annotations
 
 import os
 import stat
+from typing import NamedTuple
 
 from swarm_hook_core.paths import FolderOf, is_beyond_link
-from swarm_hook_core.traces import NO_FILE, state_of
-from swarm_hook_core.traces.changed_lines import split_lines
+from swarm_hook_core.traces import NO_FILE, UNDO, state_of
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import PERSON, Author
+from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History, Moment, Step
 from swarm_hook_core.traces.versions.stored import files_of
 from swarm_hook_core.watching.records import read
 from swarm_mcp.changes import writing
-from swarm_mcp.changes.commit.parts import A_MODE, REMOVED, Group, mode_writers
-from swarm_mcp.changes.dirty import NONE, PROGRAM, last_commits, present, relative_names, state_now, top_over
+from swarm_mcp.changes.commit.parts import A_MODE
+from swarm_mcp.changes.dirty import PROGRAM, last_commits, relative_names, top_over
+from swarm_mcp.changes.owners import PERSONS
 from swarm_mcp.changes.records import FileUndo, Record, mode_of, mode_of_new_file, undone_files, with_run_right
-from swarm_mcp.changes.uncommitted import ChangedFile, spliced, tied, uncommitted
+from swarm_mcp.changes.uncommitted import uncommitted
 from swarm_mcp.changes.weave import Element, Weave
 from swarm_mcp.changes.writing import BEYOND, DELETED_TOO, NOT_KEPT, PARTLY, TOO_EARLY, Problem
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
-    from swarm_mcp.changes.dirty import DirtyFile, LastCommit
-    from swarm_mcp.changes.uncommitted import Piece
+    from swarm_mcp.changes.dirty import LastCommit
 
 BINARY = 8000  # bytes that are searched for NUL, as git does
 WRITE_BY_OWNER = 0o200
+WHOLE = "it has no lines to take back; `git checkout -- FILE` is for the whole file"
+
+
+class Persons(NamedTuple):
+    """The facts of a file for an undo of a person's work: no version lies before that, but the last commit does.
+
+    undo_ns     the time of the undo that is taken back
+    converts    True if git turns CRLF of the work tree into LF
+    is_program  True if the commit has the file as a program, as far as that is known
+    """
+
+    undo_ns: int = 0
+    converts: bool = False
+    is_program: bool | None = None
 
 
 class Plan:
@@ -55,22 +69,20 @@ class Plan:
         self,
         path: str,
         commit: LastCommit,
-        session: tuple[str, str],
+        session: tuple[str, str] | None,
         is_chosen: Callable[[Step], bool],
         since_ns: int,
-        undo_ns: int = 0,
+        persons: Persons | None = None,
     ) -> None:
         """Add the undo of the file at `path`; `commit`: the same in the last commit. Raises OSError.
 
-        `undo_ns`: the time of the undo of a person's lines that is taken back. A person's lines have no version before
-        them: the last commit is.
+        `session`: the author of the steps; without one an undo is taken back. `persons`: for a person's work.
         """
-        woven = _Woven(path, commit, self.undone.get(path, ()), self.notes, undo_ns)
+        woven = _Woven(path, commit, self.undone.get(path, ()), self.notes, persons)
         if not woven.is_readable:
-            self.add_whole(path, session, since_ns, woven.committed_at)
+            self.add_whole(path, session or PERSONS, since_ns, woven.committed_at)
             return
-        unknown = woven.unknown(session, since_ns)
-        if unknown and self.add_whole(path, session, since_ns, woven.committed_at):
+        if session and woven.unknown(session, since_ns) and self.add_whole(path, session, since_ns, woven.committed_at):
             return
         steps, unsure = set(), set()
         for number, step in enumerate(woven.steps):
@@ -124,9 +136,10 @@ class Plan:
 def plan_session(
     session: tuple[str, str], folder: str, only: list[str], since_ns: int, notes: Notes | None = None
 ) -> Plan:
-    """Return the plan to take back what `session` has done at and below `folder` since `since_ns`.
+    """Return the plan to take back the work of `session`, or of a person (`PERSONS`), at and below `folder`.
 
-    `only`: absolute files or folders, all without any. `notes`: of a question about several sessions. Raises OSError.
+    `only`: absolute files or folders, all without any; `since_ns`: since that time. `notes`: of a question about
+    several sessions. Raises SwarmError, OSError.
     """
 
     def is_chosen(step: Step) -> bool:
@@ -134,12 +147,31 @@ def plan_session(
         is_own = not step.is_undo and all(author.session == session for author in step.authors)
         return is_own and (not since_ns or step.before.at_ns >= since_ns)
 
-    plan, paths = Plan(notes), []
-    if session[1]:
+    plan = Plan(notes)
+    persons: dict[str, Persons] = {}
+    if session == PERSONS:
+        persons = _files_of_persons(plan, folder, only)
+        paths = [*persons]
+    else:
         paths = [path for path in files_of(*session, folder) if _is_among(path, only)]
     for path, commit in last_commits(paths).items():
-        plan.add(path, commit, session, is_chosen, since_ns)
+        plan.add(path, commit, session, is_chosen, since_ns, persons.get(path))
     return plan
+
+
+def _files_of_persons(plan: Plan, folder: str, only: list[str]) -> dict[str, Persons]:
+    """Return the uncommitted files with lines that may be a person's. One without lines is a problem of the `plan`."""
+    top, found = top_over(folder), {}
+    for changed in uncommitted(top, relative_names(top, only or [folder]), plan.notes):
+        file, authors = changed.file, changed.authors
+        if not any(author.is_person for author in authors):
+            continue
+        if changed.reason:
+            others = [author for author in authors if not author.is_person]
+            plan.problems.append(Problem(file.path, [], others, WHOLE))
+        else:
+            found[file.path] = Persons(converts=file.converts, is_program=file.old_mode == PROGRAM)
+    return found
 
 
 def plan_undo_of(record: Record, only: list[str]) -> Plan:
@@ -154,10 +186,10 @@ def plan_undo_of(record: Record, only: list[str]) -> Plan:
         plan.add(
             file.path,
             commits[file.path],
-            ("", ""),
+            None,
             lambda step, at_ns=at_ns: step.is_undo and step.before.at_ns == at_ns,  # type: ignore[misc]
             at_ns,
-            at_ns if record.whose == ("", "") else 0,
+            Persons(at_ns) if record.whose == PERSONS else None,
         )
     return plan
 
@@ -167,17 +199,19 @@ def _is_among(path: str, only: list[str]) -> bool:
     return not only or any((path + "/").startswith(one.rstrip("/") + "/") for one in only)
 
 
-def _is_late(author: Author, session: tuple[str, str], since_ns: int) -> bool:
-    return bool(session[1]) and author.session == session and author.at_ns >= since_ns
+def _is_late(author: Author, session: tuple[str, str] | None, since_ns: int) -> bool:
+    return author.session == session and author.at_ns >= since_ns
 
 
 class _Woven:
     """One file with its steps since the last commit that had all of it."""
 
-    def __init__(self, path: str, commit: LastCommit, undone: Iterable[FileUndo], notes: Notes, undo_ns: int):
+    def __init__(
+        self, path: str, commit: LastCommit, undone: Iterable[FileUndo], notes: Notes, persons: Persons | None
+    ):
         self.path = path
         self._undone = undone
-        self._undo_ns = undo_ns
+        self._persons = persons
         self.undo = FileUndo(path)
         self.head, self.committed_at = commit.content, commit.at
         self.is_readable = self._look() and not commit.is_large
@@ -191,10 +225,10 @@ class _Woven:
         self.is_whole = first > 0 or self._is_head(self.moments[0])
         contents = [moment.content() for moment in self.moments]
         self.steps = history.steps()[first:]
-        if undo_ns and not self.is_whole:
-            base = self._committed(self.moments[0])
+        if persons and not first:
+            base = self._committed(self.moments[0], persons)
             contents.insert(0, base.content())
-            self.steps = [Step(base, self.moments[0], (PERSON,)), *self.steps]
+            self.steps = [Step(base, self.moments[0], history.earlier()), *self.steps]
             self.moments = [base, *self.moments]
         self.is_binary = any(b"\0" in content[:BINARY] for content in contents)
         self.weave = self._weave(contents)
@@ -222,16 +256,18 @@ class _Woven:
             is_last = index == len(moments) - 1
             if not is_last and moments[index + 1].at_ns < committed_at * 10**9:
                 continue
-            if self._is_head(moment):
+            if self._is_head(moment) and moment.tool != UNDO:  # an undo has its own content of the commit
                 return index
-            if moment.at_ns > (committed_at + 1) * 10**9 or moment.at_ns == self._undo_ns:
+            if moment.at_ns > (committed_at + 1) * 10**9 or (self._persons and moment.at_ns == self._persons.undo_ns):
                 break
         return 0
 
-    def _committed(self, like: Moment) -> Moment:
+    def _committed(self, like: Moment, persons: Persons) -> Moment:
         """Return the last commit's content as a Moment before all others, with the permissions of one of them."""
-        base = Moment(0, 0, self.head is not None, None, self.head or b"")
-        base.mode = like.mode
+        base = Moment(0, 0, self.head is not None, None, _in_tree(self.head or b"", persons.converts))
+        base.mode = like.mode or mode_of_new_file() & 0o177 | 0o400
+        if persons.is_program is not None:
+            base.mode = with_run_right(base.mode, persons.is_program)
         return base
 
     def _is_head(self, moment: Moment) -> bool:
@@ -264,12 +300,12 @@ class _Woven:
             problems.append(Problem(self.path, conflict.lines, self.steps[conflict.step].authors, reason))
             kept |= set(hunk.changed)
         for number in sorted(unsure):
-            lines = weave.lines_of(number, steps)
+            lines, step, reason = weave.lines_of(number, steps), self.steps[number], ""
+            if lines is None and step.is_of_mode:
+                lines, reason = [], A_MODE
+            if len(step.authors) == 1:
+                reason = TOO_EARLY
             if lines is not None:
-                step = self.steps[number]
-                reason = ""
-                if len(step.authors) == 1:
-                    reason = TOO_EARLY
                 problems.append(Problem(self.path, lines, step.authors, reason))
         one.after = weave.content_without(steps, kept)
         if not self._exists_without(steps):
@@ -324,6 +360,13 @@ def _unified(content: bytes) -> bytes:
     return content.replace(b"\r\n", b"\n")
 
 
+def _in_tree(content: bytes, converts: bool) -> bytes:
+    """Return a committed content as git writes it into the work tree."""
+    if converts:
+        content = _unified(content).replace(b"\n", b"\r\n")
+    return content
+
+
 def sessions_at_work(folder: str) -> list[tuple[str, str]]:
     """Return ``[(runtime, session id)]`` of the sessions with work to take back at and below `folder`."""
     found, notes = [], Notes()
@@ -334,96 +377,3 @@ def sessions_at_work(folder: str) -> list[tuple[str, str]]:
             if plan.files or plan.problems:
                 found.append(owner)
     return found
-
-
-# The plan to take back a person's uncommitted lines: those that no session has written.
-#
-# The lines are the pieces that ``swarm-mcp diff --person`` shows. Lines of sessions beside them stay, byte for byte. A
-# piece that a session may have written as well stands in the way, and so does a file without lines (binary, a link,
-# over 1 MiB).
-
-WHOLE = "it has no lines to take back; `git checkout -- FILE` is for the whole file"
-
-
-def plan_persons(folder: str, only: list[str]) -> Plan:
-    """Return the plan to take back a person's lines in the files `only`, absolute, or below `folder` without any.
-
-    Raises SwarmError, OSError.
-    """
-    top, plan = top_over(folder), Plan()
-    for changed in uncommitted(top, relative_names(top, only or [folder]), plan.notes):
-        if changed.reason:
-            if any(author.is_person for author in changed.whole_authors):
-                plan.problems.append(Problem(changed.file.path, [], _others(changed.whole_authors), WHOLE))
-        else:
-            _add(plan, changed)
-    return plan
-
-
-def _add(plan: Plan, changed: ChangedFile) -> None:
-    """Add the undo of one file with lines, and its problems. Raises OSError."""
-    file, one = changed.file, _present(changed.file)
-    groups = [Group(some, _is_persons) for some in tied(changed.pieces)]
-    own = [piece for group in groups if group.is_own for piece in group.pieces]
-    shared = [group for group in groups if not group.is_own and not group.is_others]
-    is_all = all(group.is_own for group in groups) and bool(groups or not changed.writers)
-    if file.new_mode == NONE and is_all:
-        one.after, one.mode_after = file.head, with_run_right(mode_of_new_file(), file.old_mode == PROGRAM)
-    elif file.new_mode == NONE and (own or shared):
-        plan.problems.append(Problem(file.path, [], changed.authors, REMOVED))
-    elif file.old_mode == NONE and is_all:
-        one.after, one.mode_after = None, 0
-    elif file.new_mode != NONE:
-        plan.problems += [_problem(file, group) for group in shared]
-        one.after = _without(one.before or b"", own, file.converts)
-        _take_mode_back(plan, changed, one)
-    if (one.after, one.mode_after) != (one.before, one.mode_before):
-        plan.files.append(one)
-
-
-def _take_mode_back(plan: Plan, changed: ChangedFile, one: FileUndo) -> None:
-    """Give the undo the file's committed right to be run, if a person alone has changed it."""
-    if not changed.has_new_mode:
-        return
-    writers = mode_writers(changed.file, plan.notes)
-    if writers and all(map(_is_persons, writers)):
-        one.mode_after = with_run_right(one.mode_before, changed.file.old_mode == PROGRAM)
-    elif any(map(_is_persons, writers)):
-        plan.problems.append(Problem(one.path, [], writers, A_MODE))
-
-
-def _present(file: DirtyFile) -> FileUndo:
-    """Return the undo of the file, with its content and permissions as they are now. Raises OSError."""
-    one = FileUndo(file.path)
-    one.state = state_now(file.path)
-    found, one.before = present(file.path)
-    if found is not None:
-        one.mode_before = one.mode_after = mode_of(found)
-    one.after = one.before
-    return one
-
-
-def _without(content: bytes, pieces: Sequence[Piece], converts: bool) -> bytes:
-    """Return the present content with the committed lines in the place of these pieces, in order."""
-    changes = ((piece.new, len(piece.added), [_in_tree(text, converts) for text in piece.removed]) for piece in pieces)
-    return spliced(split_lines(content), changes)
-
-
-def _in_tree(text: bytes, converts: bool) -> bytes:
-    """Return a committed line as git writes it into the work tree."""
-    if converts and text.endswith(b"\n"):
-        return text[:-1].removesuffix(b"\r") + b"\r\n"
-    return text
-
-
-def _problem(file: DirtyFile, group: Group) -> Problem:
-    place = group.place(file)
-    return Problem(file.path, list(range(place.first, place.last + 1)), group.authors)
-
-
-def _others(authors: Sequence[Author]) -> list[Author]:
-    return [author for author in authors if not author.is_person]
-
-
-def _is_persons(author: Author) -> bool:
-    return author.is_person

@@ -20,7 +20,7 @@ from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.changes import records
 from swarm_mcp.changes.owners import A_PERSON, PERSONS, session_called, session_in_words
-from swarm_mcp.changes.planning import Plan, plan_persons, plan_session, plan_undo_of, sessions_at_work
+from swarm_mcp.changes.planning import Plan, plan_session, plan_undo_of, sessions_at_work
 from swarm_mcp.changes.records import AGE_SECONDS, LINK, FileUndo, Record, unreadable
 from swarm_mcp.changes.writing import ChangedMeanwhile, Problem, recover, write
 from swarm_mcp.doctor.own_checks import Asked
@@ -110,12 +110,10 @@ class Undoing:
     # ------------------------------------------------------------------------------------------ planning
 
     def plan(self, whose: tuple[str, str], only: list[str], since_ns: int, is_partial: bool) -> Plan:
-        """Return the plan to take back this session's work. Raises NotUndone for a problem, unless `is_partial`."""
+        """Return the plan to take back this session's, or a person's work. Raises NotUndone for a problem, unless
+        `is_partial`.
+        """
         return self._checked(plan_session(whose, self.folder, only, since_ns), whose, is_partial)
-
-    def plan_of_persons(self, only: list[str], is_partial: bool) -> Plan:
-        """Return the plan to take back the lines that no session has written. Raises NotUndone as `plan`."""
-        return self._checked(plan_persons(self.folder, only), PERSONS, is_partial)
 
     def plan_back(self, record: Record, only: list[str], is_partial: bool) -> Plan:
         """Return the plan to take back an undo. Raises NotUndone as `plan`."""

@@ -1,8 +1,8 @@
 """Writing the files of an undo: all or none.
 
 The plan lies in the state folder before the first file is written (``records``). A file that has changed since it was
-planned is not written, and those before it are put back. If the process is killed, `recover` finishes an undo whose
-files are all written, and puts the others back: within the next swarm command, or the next hook of any session at the
+planned is not written, and those before it are put back. If the process is killed, `recover` finishes an undo with
+all its files written, and puts the others back: within the next swarm command, or the next hook of any session at the
 beginning or end of a turn. A file that has been changed by others since is left alone.
 
 Each file is replaced in one step. Its content right before and right after is kept as a version, with an entry of the
@@ -23,21 +23,12 @@ from swarm_hook_core.traces import (
     AFTER,
     LOOK,
     NO_FILE,
-    UNDO,
-    append,
-    entry,
-    first_line,
     journal_name,
-    keys_of,
-    place_of,
     state_of,
-    version_path,
 )
-from swarm_hook_core.traces.versions import acts, keep
-from swarm_hook_core.traces.versions.acts import PERSON, Act
+from swarm_hook_core.traces.versions.acts import PERSON, Act, note_undo
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History
-from swarm_hook_core.watching.records import full_resolved
 from swarm_mcp.changes.dirty import LARGEST, present, state_now
 from swarm_mcp.changes.records import (
     LINK,
@@ -76,7 +67,7 @@ def write(record: Record, reached: Callable[[str], object] = str) -> None:
         for one in record.files:
             reached("keep")
             one.at_ns = time.time_ns()
-            _note(record, one, LOOK, one.at_ns)
+            note_undo(one.path, LOOK, one.at_ns, record.by)
         reached("save")
         record.save()
         for one in record.files:
@@ -121,7 +112,7 @@ def _recovered(record: Record) -> str:
 
 def _finish(record: Record) -> None:
     for one in record.files:
-        _note(record, one, AFTER, max(time.time_ns(), one.at_ns + 1))
+        note_undo(one.path, AFTER, max(time.time_ns(), one.at_ns + 1), record.by)
     record.finish()
 
 
@@ -188,27 +179,12 @@ def _remove_scratch(one: FileUndo) -> None:
         os.unlink(_scratch(name, one.at_ns), dir_fd=folder)
 
 
-def _note(record: Record, one: FileUndo, mark: str, at_ns: int) -> None:
-    """Keep the present content as a version, and add its entry to the journal of the undo's author. Raises OSError."""
-    place = place_of(os.path.dirname(one.path))
-    name, owner, path = acts.PERSONS, acts.OWNER, acts.journal_path(place)
-    if record.by[1]:
-        name, owner = journal_name(*record.by), record.by
-        path = os.path.join(place, name)
-    keep(one.path, f"{version_path(place, name, one.path)}{mark}{at_ns}", at_ns)
-    lines = []
-    if record.by[1] and mark == LOOK:  # others learn of the session's write by this entry
-        lines += [entry(at_ns, "wrote", "", UNDO, key, state_now(one.path)) for key in keys_of(one.path)]
-    lines += [entry(at_ns, "is", "", UNDO, key, str(full_resolved(one.path))) for key in keys_of(one.path)]
-    append(path, lines, lambda: first_line(*owner, os.path.dirname(one.path)))
-
-
 # The parts of files that an undo cannot take back.
 
 NOT_KEPT = "what was there before is neither kept nor in the last commit (over 1 MiB, a link, or older than 7 days)"
 BEYOND = "it is beyond a symbolic link now"
 TOO_EARLY = "no content is kept from the time that you name, only from before"
-DELETED_TOO = "the file itself was made by the session"
+DELETED_TOO = "the file itself would go, too"
 PARTLY = "the last commit has these lines alone of the change"
 
 

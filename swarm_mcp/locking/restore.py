@@ -8,14 +8,16 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
 from swarm_hook_core.naming import holder_name, session_name
 from swarm_hook_core.paths import FolderOf, git_root, key_of, keys_for, own_path
-from swarm_hook_core.state import open_private, read_private, state_dir, write_all
-from swarm_hook_core.traces.versions import locked
+from swarm_hook_core.state import open_private, state_dir, write_all
+from swarm_hook_core.traces import AFTER, LOOK
+from swarm_hook_core.traces.versions.acts import has_sessions, note_undo
 from swarm_hook_core.traces.versions.locked import Kept, NotKept
 from swarm_hook_core.traces.versions.stored import Version, contents_below, contents_of, version_at
 from swarm_hook_core.untrusted_text import token
@@ -61,24 +63,26 @@ class Content:
         self.by = by
         self.is_look = is_look
 
+    @property
+    def identity(self) -> tuple[str, str]:
+        """The file and its bytes, by their digests."""
+        return self.file, self.digest
+
     def read(self) -> bytes:
         """Return the bytes. Raises OSError if they are gone or were changed."""
         version = version_at(self.path)
-        data = version.content() if version is not None else read_private(self.path, self.size + 1)
-        if digest_of(data) != self.digest:
+        if version is None or digest_of(version.content()) != self.digest:
             raise OSError(f"{self.path} has been changed")
-        return data
+        return version.content()
 
 
-def of_file(path: str, keys: Iterable[str]) -> list[Content]:
-    """Return the contents of the file at absolute `path`, and of files that had one of these `keys`, the newest first.
+def of_file(path: str) -> list[Content]:
+    """Return the contents of the file at absolute `path`, the newest first.
 
     Also those of a link at the path itself, or of a file in whose place the link is now.
     """
     names = dict.fromkeys((os.path.realpath(path), own_path(path)))
     found = [one for name in names for one in _copies(name, contents_of(name))]
-    files = {file_digest(key) for key in keys}
-    found += [_of_earlier(one) for one in locked.all_of() if one.file in files]
     return sorted(found, key=lambda one: -one.at)
 
 
@@ -87,22 +91,15 @@ def below(folders: Iterable[str]) -> dict[str, list[Content]]:
     found: dict[str, list[Content]] = {}
     for folder in {os.path.realpath(one) for one in folders}:
         for path, versions in contents_below(folder).items():
-            found[path] = _copies(path, versions)
-    starts = tuple(folder.rstrip(os.sep) + os.sep for one in folders for folder in (one, os.path.realpath(one)))
-    for one in locked.all_of():
-        path = locked.path_of(one.file)
-        if path.startswith(starts):
-            found.setdefault(path, []).append(_of_earlier(one))
-    return {path: sorted(contents, key=lambda one: -one.at) for path, contents in found.items() if contents}
+            if contents := _copies(path, versions):
+                found[path] = contents
+    return found
 
 
 def at(path: str, key: str) -> Content | None:
     """Return the content kept at `path`, of the file that had this `key`; None if nothing is kept there."""
     if not path.startswith(os.path.join(state_dir(), "kept", "")):
         return None
-    before = locked.at(path)
-    if before is not None:
-        return _of_earlier(before)
     version = version_at(path)
     if version is None or not version.exists:
         return None
@@ -134,10 +131,6 @@ def _contents(file: str, versions: list[Version]) -> list[Content]:
             continue  # removed just now
         found.append(Content(one.path, file, digest, one.mode | stat.S_IWUSR, *about))
     return found
-
-
-def _of_earlier(one: locked.EarlierContent) -> Content:
-    return Content(one.path, one.file, one.digest, one.mode, one.size, one.at)
 
 
 LARGEST_KEPT = 16 * 1024 * 1024  # Bytes of replaced content that are kept, so that a restore can be undone.
@@ -187,10 +180,8 @@ class Restoring:
         file = self.file
         keys = list(dict.fromkeys([*keys_for(file, os.sep), *keys_for(own_path(file), os.sep), key_of(file)]))
         rows = self.store.breaches.of(self.file, keys)
-        keys = list(dict.fromkeys([*keys, *(row.path_key for row in rows)]))
         found = choices_of(rows, self.session)
-        named = {choice.content.path for choice in found if choice.content}
-        of_sessions = _without_repeats(of_file(self.file, keys), named)
+        of_sessions = _without_repeats(of_file(self.file), found)
         find = cache(self.store.instances.of_session)
         return found + [_unnamed(find, one, self.session) for one in of_sessions]
 
@@ -248,12 +239,15 @@ class Restoring:
             self.kept_now = self._keep_present(force)
         if dry_run:
             return
+        at_ns = time.time_ns()
         try:
+            self._note(LOOK, at_ns)
             with FolderOf(self._resolved, makes=choice.content is not None) as (name, folder):
                 if choice.content is None:
                     os.unlink(name, dir_fd=folder)
                 else:
                     self.left_out = _replace(name, folder, data, choice.content.mode)
+            self._note(AFTER, max(time.time_ns(), at_ns + 1))
         except OSError as error:
             raise SwarmError(f"{self.file} cannot be restored: {error.strerror or error}") from None
         if choice.content:
@@ -261,6 +255,15 @@ class Restoring:
         else:
             source = ""
         self.store.breaches.restored(self.session, self.file, self.kept_now, source, current_scope())
+
+    def _note(self, mark: str, at_ns: int) -> None:
+        """Note the content before or after as that of an undo: lines that come back keep their authors."""
+        by = ("", "")
+        if self.session is not None and self.session.session_id:
+            by = (self.session.runtime or "", self.session.session_id)
+        if has_sessions(self._resolved):
+            with contextlib.suppress(OSError):  # a full disk: the file comes back all the same
+                note_undo(self._resolved, mark, at_ns, by)
 
     def write_to(self, choice: Choice, place: str, dry_run: bool) -> str:
         """Write the earlier content to a new file `place`, and return its whole path. Raises SwarmError."""
@@ -332,18 +335,20 @@ def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]
     rows = store.breaches.known(scope)
     files = {str(row.id): row.file for row in rows}
     found = [(files[choice.name], choice) for choice in choices_of(rows, session)]
-    known = {choice.content.path for _file, choice in found if choice.content}
+    known = [choice for _file, choice in found]
     find = cache(store.instances.of_session)
     for path, contents in below([scope]).items():
         found += [(path, _unnamed(find, one, session)) for one in _without_repeats(contents, known)]
     return sorted(found, key=lambda one: -one[1].at)
 
 
-def _without_repeats(contents: list[Content], known: set[str]) -> list[Content]:
-    """Return the contents without those at the paths `known`, and each digest once, in their order."""
+def _without_repeats(contents: list[Content], known: list[Choice]) -> list[Content]:
+    """Return the contents without those of `known` choices, and each digest once, in their order."""
+    chosen = [choice.content for choice in known if choice.content]
+    paths, identities = {one.path for one in chosen}, {one.identity for one in chosen}
     found: dict[str, Content] = {}
     for one in contents:
-        if one.path not in known:
+        if one.path not in paths and one.identity not in identities:
             found.setdefault(one.digest, one)
     return list(found.values())
 

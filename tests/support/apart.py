@@ -14,7 +14,7 @@ from support.sessions import ready_store
 from swarm_hook_core import clock
 from swarm_hook_core.shell import walk
 from swarm_hook_core.stakes import files
-from swarm_hook_core.traces import committed, journal, keeping, looks, meetings, seen, texts
+from swarm_hook_core.traces import committed, journal, looks, meetings, seen, texts
 from swarm_hook_core.traces.versions import lines, pruning, steps
 
 TIMED = (clock, walk, files, committed, looks, texts, lines, steps)  # modules with `SECONDS`
@@ -49,7 +49,7 @@ def without(*spans: tuple[ModuleType, str]) -> Iterator[None]:
 
 
 EXACT = ((journal, "SLACK_NS"), (meetings, "WAIT_SECONDS"))  # file times are exact, and no call runs beside another one
-NEAR = ((seen, "APART_NS"), (keeping, "NEAR_NS"))
+NEAR = ((seen, "APART_NS"),)
 
 
 @contextlib.contextmanager

@@ -465,19 +465,22 @@ class Owners(RuleBasedStateMachine):
                 owners = self.removers.pop((name, number))
                 assert who in owners, f"{who} has committed the removal of w{number} by {set(owners)}"
 
-    @precondition(lambda self: self.players and (self.owners or self.removers))
-    @rule(place=PLACES, is_back=st.booleans(), is_linked=st.sampled_from((False, False, True)))
+    @precondition(lambda self: self.owners or self.removers)
+    @rule(place=st.integers(-1, 5), is_back=st.booleans(), is_linked=st.sampled_from((False, False, True)))
     def undoes(self, place: int, is_back: bool, is_linked: bool = False) -> None:
         """An undo takes back no line, and no removal, that another player alone can have made; its undo is where one was.
 
         `is_linked`: a link to a folder outside is in the place of a folder meanwhile.
         """
-        who = self._player(place)
+        who, whose = PERSON, ["--person", "--all"]
+        if place >= 0:
+            who = self._player(place)
+            whose = ["--session", self.players[who].id]
         before, present = self._all(), self._bytes()
         with contextlib.ExitStack() as stack:
             if is_linked:
                 stack.enter_context(self._linked())
-            done = self._swarm("undo", "--session", self.players[who].id, "--json")
+            done = self._swarm("undo", *whose, "--json")
         if done.code or not done.json.get("id"):
             assert self._bytes() == present, done
             return

@@ -1,8 +1,8 @@
 """Versions: the content of a file before a certain write, kept so that each uncommitted line has an owner.
 
-A session that is alone keeps one *version* a file: the content before its own first write of it; and another one if the
-file has changed since its last write. Beside other sessions, and in a sub-agent, each write keeps one. The call keeps
-it as it is let pass; its entry ``wrote`` in the journal has the same time (``traces.journal``). Where a hook looks at a
+Each write keeps one *version* of its file: the content before it. A session that is alone keeps none if the file is
+certainly as its last write has left it. The call keeps it as it is let pass; its entry ``wrote`` in the journal has the
+same time (``traces.journal``). Where a hook looks at a
 file after a write, the content then is a version too, with an entry ``is``.
 
 A *step* leads from one version of a file to the next one, by any session, or to the present content. The *authors* of a
@@ -25,7 +25,7 @@ The kernel copies, or shares the blocks where the file system can. Nothing is ha
 equal contents, drops files that git ignores, and holds the bounds.
 
     names     the file names of versions
-    stored    the versions of a file; `before_first_write`
+    stored    the versions of a file
     acts      the calls that may have written a file
     notes     everything noted in a place, read once
     steps     the steps of a file, and their authors

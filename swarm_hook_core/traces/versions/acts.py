@@ -11,6 +11,7 @@ from swarm_hook_core.traces import (
     LOOK,
     NO_FILE,
     OWN_NS,
+    UNDO,
     append,
     first_line,
     journal,
@@ -18,17 +19,18 @@ from swarm_hook_core.traces import (
     kept_dir,
     keys_of,
     place_of,
+    state_of,
     version_path,
 )
 from swarm_hook_core.traces import entry as entry_line
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.others import is_in
 from swarm_hook_core.traces.unread import looks_only
-from swarm_hook_core.traces.versions import keep_missing, keep_text
+from swarm_hook_core.traces.versions import keep, keep_missing, keep_text
 from swarm_hook_core.traces.versions.notes import JournalNotes, PlaceNotes
 from swarm_hook_core.traces.versions.replay import Input
 from swarm_hook_core.traces.versions.stored import Version
-from swarm_hook_core.watching.records import Snapshot
+from swarm_hook_core.watching.records import Snapshot, full_resolved
 
 SHELL = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command", "PowerShell"})
 
@@ -261,6 +263,25 @@ def note_save(path: str, before: Content | None, after: Content) -> None:
             keep_missing(target, content.at_ns)
         lines += [entry_line(content.at_ns, "is", "", tool, key, str(content.state)) for key in keys_of(path)]
     append(journal_path(place), lines, lambda: first_line(*OWNER, os.path.dirname(path)))
+
+
+def note_undo(path: str, mark: str, at_ns: int, by: tuple[str, str]) -> None:
+    """Keep the present content of the file at `path` as a version, and note it. Raises OSError.
+
+    A file has it right before an undo (`mark`: ``LOOK``) or right after it (``AFTER``), or before and after its restore
+    (`swarm-mcp restore`). `by`: the session that does that, a person without one.
+    """
+    place = place_of(os.path.dirname(path))
+    name, owner, file = PERSONS, OWNER, journal_path(place)
+    if by[1]:
+        name, owner = journal_name(*by), by
+        file = os.path.join(place, name)
+    keep(path, f"{version_path(place, name, path)}{mark}{at_ns}", at_ns)
+    lines = []
+    if by[1] and mark == LOOK:  # others learn of the session's write by this entry
+        lines += [entry_line(at_ns, "wrote", "", UNDO, key, state_of(path)) for key in keys_of(path)]
+    lines += [entry_line(at_ns, "is", "", UNDO, key, str(full_resolved(path))) for key in keys_of(path)]
+    append(file, lines, lambda: first_line(*owner, os.path.dirname(path)))
 
 
 def journal_path(place: str) -> str:

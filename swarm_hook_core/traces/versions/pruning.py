@@ -13,7 +13,7 @@ from swarm_hook_core.git_repository import MOST_PATHS, NoAnswer, Refused, Reposi
 from swarm_hook_core.repository import tree_over
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import INPUTS, LOST, PATH, names_in, traces_dir
-from swarm_hook_core.traces.versions import CONTENT, NO_FILE, NOT_KEPT, locked
+from swarm_hook_core.traces.versions import CONTENT, NO_FILE, NOT_KEPT
 from swarm_hook_core.traces.versions.locked import read_name
 from swarm_hook_core.traces.versions.stored import ENDED
 
@@ -51,7 +51,7 @@ def prune(now: float) -> int:
 
     `now` in Unix seconds. Raises OSError.
     """
-    gone, left = locked.prune(now, AGE_SECONDS), []
+    gone, left = 0, list[_Kept]()
     for place in _folders(os.path.join(state_dir(), "kept")):
         copies = []
         for session in _folders(place):

@@ -46,6 +46,8 @@ from swarm_hook_core.traces.versions.notes import Notes, PlaceNotes
 from swarm_hook_core.traces.versions.replay import contents_after, is_whole, source_of
 from swarm_hook_core.traces.versions.stored import Version
 
+IS_PROGRAM = 0o100
+
 
 class Moment:
     """The file's content at one time: a Version, the present content, or one computed from the input of a call.
@@ -96,6 +98,11 @@ class Step:
         self.is_layout = is_layout
         self.moves = False
         self.source = ""
+
+    @property
+    def is_of_mode(self) -> bool:
+        """Return True if the step gives the file the right to be run, or takes it."""
+        return self.before.exists and self.after.exists and bool((self.before.mode ^ self.after.mode) & IS_PROGRAM)
 
     @property
     def is_undo(self) -> bool:

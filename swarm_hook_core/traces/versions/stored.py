@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from swarm_hook_core.paths import contains, own_path
+from swarm_hook_core.paths import contains
 from swarm_hook_core.state import make_private, read_all, read_private
 from swarm_hook_core.traces import (
     AFTER,
@@ -91,31 +91,6 @@ class Version:
             return data
         finally:
             os.close(handle)
-
-
-def before_first_write(path: str, runtime: str, session_id: str) -> bytes | None:
-    """Return the content of the file at absolute `path` before the session's own first write of it.
-
-    Empty if there was no file; `first_version` tells the two apart. None if it is unknown: the session has not written
-    the file, or its content was not kept.
-    """
-    version = first_version(path, runtime, session_id)
-    if version is None:
-        return None
-    try:
-        return version.content()
-    except OSError:
-        return None  # removed just now
-
-
-def first_version(path: str, runtime: str, session_id: str) -> Version | None:
-    """Return the Version of the file before the session's own first write of it, or None if it is unknown."""
-    for one in _spellings(path):
-        place = place_of(os.path.dirname(one))
-        found = found_at(version_path(place, journal_name(runtime, session_id), one))
-        if found is not None:
-            return found if found.is_whole else None
-    return None
 
 
 def version_at(path: str) -> Version | None:
@@ -273,12 +248,3 @@ def store_ended(path: str) -> bool:
         except OSError:
             continue  # there is no such part
     return True
-
-
-def _spellings(path: str) -> Iterator[str]:
-    """Yield the path with links resolved, and with only those of its folder: a write may replace a link itself."""
-    whole = os.path.realpath(path)
-    yield whole
-    beside = own_path(path)
-    if beside != whole:
-        yield beside

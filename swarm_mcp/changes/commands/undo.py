@@ -103,12 +103,11 @@ def _undo(args: Arguments, folder: str) -> int:
             earlier = undoing.record_called(args.value("--undo"))
             whose = earlier.whose
             plan, record = undoing.run(lambda: undoing.plan_back(earlier, only, is_partial), whose, earlier.id, is_dry)
-        elif args.given("--person"):
-            whose = PERSONS
-            plan, record = undoing.run(lambda: undoing.plan_of_persons(only, is_partial), whose, "", is_dry)
         else:
-            whose = _whose(undoing, args)
-            since = _since(args, whose, folder)
+            whose, since = PERSONS, 0
+            if not args.given("--person"):
+                whose = _whose(undoing, args)
+                since = _since(args, whose, folder)
             plan, record = undoing.run(lambda: undoing.plan(whose, only, since, is_partial), whose, "", is_dry)
         for path in only:
             if not plan.files and not os.path.lexists(path):

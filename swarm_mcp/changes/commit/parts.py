@@ -19,7 +19,7 @@ from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.acts import PERSON, Author
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
 from swarm_hook_core.traces.versions.notes import Notes
-from swarm_hook_core.traces.versions.steps import History
+from swarm_hook_core.traces.versions.steps import IS_PROGRAM, History
 from swarm_hook_core.watching.records import read
 from swarm_mcp.changes.dirty import LINK, NONE, PROGRAM, SUBMODULE, object_id
 from swarm_mcp.changes.owners import A_PERSON, session_in_words
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 #
 # Of a link no version is kept, and a new target takes nothing from the old one: its last writer is its author.
 
-IS_PROGRAM = 0o100
-
 
 def mode_writers(file: DirtyFile, notes: Notes) -> Sequence[Author]:
     """Return all that may have given the file its present mode."""
@@ -52,7 +50,7 @@ def mode_writers(file: DirtyFile, notes: Notes) -> Sequence[Author]:
     if history is None:
         return ()
     for step in reversed(history.steps()):
-        if step.before.exists and step.after.exists and (step.before.mode ^ step.after.mode) & IS_PROGRAM:
+        if step.is_of_mode:
             return step.authors
     return history.earlier()
 

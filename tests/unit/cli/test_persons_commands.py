@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.altered import Limits
 from support.fixtures import SWARM, Done, Sleeper, wait_for
 from support.screen import Played
 from support.terminals import Terminal
 from support.world import Agent, World
 
 from swarm_hook_core.process import start_time
-from swarm_hook_core.traces import keeping
+from swarm_hook_core.traces.versions.acts import PERSON
+from swarm_hook_core.traces.versions.lines import Fold
 
 pytestmark = pytest.mark.slow
 
@@ -48,12 +48,6 @@ def person(request: pytest.FixtureRequest, world: World):
     if request.param == "a script":
         return in_a_script
     return at_a_terminal
-
-
-@pytest.fixture(autouse=True)
-def far_apart(limits: Limits) -> None:
-    """Let a person's save be far from the write before it, as it is from a call of a model."""
-    limits(keeping, NEAR_NS=0)
 
 
 def agents_at_work(world: World, count: int) -> list[Agent]:
@@ -145,6 +139,54 @@ def test_kinds_of_a_persons_changes(world: World) -> None:
     assert world.read("other.md") == "alpha\nbeta\ngamma\n" and (world.repo / "picture").read_bytes() == b"\0two"
     assert world.swarm("undo", "--undo", done.json["id"]).code == 0
     assert (world.repo / "ends.md").read_bytes() == b"one\r\ntwo\nthree" and not (world.repo / "other.md").exists()
+
+
+def test_an_agents_line_that_a_person_has_replaced_comes_back(world: World) -> None:
+    agent = world.session("codex", "agent")
+    agent.edit("notes.md", "alpha", "AGENT")
+    agent.bash("cat notes.md")
+    world.write("notes.md", "PERSON\nbeta\ngamma\n")
+    assert world.swarm("undo", "--person", "notes.md").code == 0
+    assert world.read("notes.md") == "AGENT\nbeta\ngamma\n"
+
+
+@pytest.mark.parametrize("is_beside", [False, True], ids=["alone", "beside an agent"])
+def test_lines_beside_a_persons_keep_their_ends(world: World, is_beside: bool) -> None:
+    """Git converts them: the commit has others."""
+    world.git("config", "core.autocrlf", "true")
+    path = world.repo / "notes.md"
+    path.write_bytes(b"alpha\r\nbeta\r\ngamma\r\n")
+    if is_beside:
+        world.session("codex", "agent").edit("notes.md", "beta", "AGENT")
+    before = path.read_bytes()
+    world.write("notes.md", "")
+    path.write_bytes(before.replace(b"alpha", b"PERSON"))
+    assert world.swarm("undo", "--person", "notes.md").code == 0
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("is_sure", [True, False])
+def test_the_right_to_be_run_that_a_person_gave_goes(world: World, is_sure: bool) -> None:
+    agent, path = world.session("codex", "agent"), world.repo / "other.md"
+    before = path.stat().st_mode
+    agent.edit("notes.md", "alpha", "AGENT")
+    if not is_sure:
+        agent.ask("Bash", {"command": "make"})  # it may write anything, and has not ended
+    path.chmod(before | 0o111)
+    done = world.swarm("undo", "--person", "other.md", "--partial")
+    assert done.code == 0 and ("its mode" in done.out) is (not is_sure), done
+    assert path.stat().st_mode == (before if is_sure else before | 0o111)
+
+
+def test_what_a_person_changes_after_a_restore_is_the_persons(world: World) -> None:
+    """A restore is a step of its own: lines that it brings back keep their authors."""
+    agent = world.session("claude-code", "agent")
+    agent.edit("notes.md", "beta\n", "AGENT\n")
+    assert world.swarm("restore", "notes.md", "--person").code == 0
+    assert world.read("notes.md") == "alpha\nbeta\ngamma\n"
+    world.write("notes.md", "alpha\nAGENT\ngamma\n")
+    (change,) = Fold(str(world.repo / "notes.md")).changes()
+    assert change.authors == [PERSON]
 
 
 def test_lines_that_may_be_an_agents_stand_in_the_way_of_a_persons_undo(world: World) -> None:

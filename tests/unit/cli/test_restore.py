@@ -14,9 +14,8 @@ from support.traced import Player, checkout
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import PATH
-from swarm_hook_core.traces.versions import locked, pruning
+from swarm_hook_core.traces.versions import pruning
 from swarm_hook_core.traces.versions.locked import Kept
-from swarm_hook_core.watching.records import digest_of
 
 pytestmark = pytest.mark.slow
 
@@ -29,20 +28,6 @@ def kept_copy(file: Path) -> str:
 def copies() -> list[Path]:
     found = sorted(Path(state_dir(), "kept").glob("*/locked.files/*"))
     return [one for one in found if not one.name.endswith(PATH)]
-
-
-def kept_by_an_earlier_release(file: Path, age: float = 0, is_named: bool = True) -> str:
-    """Keep the content of `file` as a release before the one store did; return the copy's path."""
-    key, data, state = digest_of(os.fsencode(key_of(str(file)))), file.read_bytes(), Path(state_dir())
-    (state / "kept").mkdir(0o700, parents=True, exist_ok=True)
-    (state / "kept-names").mkdir(0o700, exist_ok=True)
-    mode = file.stat().st_mode & 0o7777
-    copy = state / "kept" / f"{key}-1f-{len(data)}-7-{mode:o}-{digest_of(data)}-{int(time.time() - age)}"
-    copy.write_bytes(data)
-    copy.chmod(0o600)
-    if is_named:
-        (state / "kept-names" / key).write_text(str(file))
-    return str(copy)
 
 
 class Scene:
@@ -105,39 +90,25 @@ def test_nothing_kept_is_one_line(scene: Scene):
     assert "is as it was" in scene.restore().err
 
 
-@pytest.mark.parametrize("keep", [kept_copy, kept_by_an_earlier_release])
-def test_the_list_of_all_files_has_what_was_kept_without_a_lock(ground: Ground, tmp_path: Path, keep):
+def test_the_list_of_all_files_has_what_was_kept_without_a_lock(ground: Ground, tmp_path: Path):
     """A file was locked, and another session's command has run."""
     ground.session("1", "identity:p one")
-    inside, outside, unnamed = ground.repo / "sub" / "f", tmp_path / "elsewhere", ground.repo / "old"
-    for file in (inside, outside, unnamed):
+    inside, outside = ground.repo / "sub" / "f", tmp_path / "elsewhere"
+    for file in (inside, outside):
         file.parent.mkdir(exist_ok=True)
         file.write_text(f"{file.name} was here\n")
-    keep(inside)
-    keep(outside)
-    kept_by_an_earlier_release(unnamed, is_named=False)
+    kept_copy(inside)
+    kept_copy(outside)
     inside.unlink()
     (listed,) = ground.swarm("restore", "--list", "--json").json
     assert listed["file"] == str(inside) and listed["size"] == len("f was here\n")
     assert "sub/f" in ground.swarm("restore", "--list").out
     (of_file,) = ground.swarm("restore", str(inside), "--list", "--json").json
-    assert of_file["id"] == listed["id"] and ground.swarm("restore", str(unnamed), "--list", "--json").json
+    assert of_file["id"] == listed["id"]
     assert ground.swarm("restore", str(inside), "--id", listed["id"]).code == 0
     assert inside.read_text() == "f was here\n"
     pruning.prune(time.time() + pruning.AGE_SECONDS + 7200)
-    assert copies() == locked.all_of() == [] == os.listdir(Path(state_dir(), "kept"))
-    assert not Path(state_dir(), "kept-names").exists() or os.listdir(Path(state_dir(), "kept-names")) == []
-
-
-def test_a_change_that_an_earlier_release_has_noted_is_undone(scene: Scene):
-    scene.file.chmod(0o640)
-    number = scene.told(kept_by_an_earlier_release(scene.file))[0]
-    scene.file.write_text("second\n")
-    (listed,) = scene.restore("--list", "--json").json
-    assert listed["id"] == str(number)
-    assert scene.restore().code == 0 and scene.file.read_text() == "first\n"
-    assert scene.file.stat().st_mode & 0o7777 == 0o640
-    assert scene.restore().code == 0 and scene.file.read_text() == "second\n", "its own copy is in the one store"
+    assert copies() == [] == os.listdir(Path(state_dir(), "kept"))
 
 
 def test_the_list_has_what_sessions_kept_before_their_writes(ground: Ground, checks_have_time: None):
@@ -323,10 +294,9 @@ def test_a_writer_nobody_knows_is_told_of_all_the_same(scene: Scene):
 def test_rows_go_when_what_they_point_at_does(scene: Scene):
     scene.changed("second\n")
     scene.ground.sql("UPDATE swarm_alterations SET altered_at = altered_at - ?", pruning.AGE_SECONDS + 10)
-    kept_by_an_earlier_release(scene.file, pruning.AGE_SECONDS + 10)
     with scene.ground.store() as store:
         store.cleanup.clean()
-    assert scene.ground.sql("SELECT * FROM swarm_alterations") == [] == locked.all_of()
+    assert scene.ground.sql("SELECT * FROM swarm_alterations") == []
 
 
 def linked(scene: Scene, place: str) -> Path:

@@ -14,7 +14,6 @@ from support.world import some_time_passes
 
 from swarm_hook_core.git_repository import NoAnswer, Repository
 from swarm_hook_core.state import ended_mark
-from swarm_hook_core.traces import keeping
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -369,8 +368,7 @@ def ends(player: Player) -> None:
 
 
 @pytest.mark.thorough
-def test_no_false_refusal_and_each_sweep_over_a_person_s_lines_is_refused(work: Path, limits: Limits) -> None:
-    limits(keeping, NEAR_NS=0)
+def test_no_false_refusal_and_each_sweep_over_a_person_s_lines_is_refused(work: Path) -> None:
     git(work, "config", "user.name", "t")
     git(work, "config", "user.email", "t@t")
     for name, text in (("check.py", CHECK), ("gen.py", GEN), ("format.py", FORMAT)):

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 from support.altered import Limits
-from support.checkouts import AMPLE
-from support.traced import Player
+from support.traced import Player, notes_an_end
+from support.world import file_times_catch_up
 
 from swarm_hook_core import traces
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.state import state_dir
-from swarm_hook_core.traces import keeping, versions
+from swarm_hook_core.traces import versions
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import pruning
-from swarm_hook_core.traces.versions.stored import before_first_write, first_version
+from swarm_hook_core.traces.versions.stored import Version, version_at
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -29,20 +29,44 @@ def copies(player: Player, file: Path) -> list[Path]:
     return sorted(first.parent.glob(first.name.replace("[", "[[]") + "*"))
 
 
+def first_version(file: Path, session_id: str = "me") -> Version | None:
+    """The version of `file` before the session's own first write of it, if it is known."""
+    place = traces.place_of(str(file.parent))
+    return version_at(traces.version_path(place, f"codex.{session_id}", str(file)))
+
+
 def first_of(player: Player, file: Path) -> bytes | None:
-    return before_first_write(str(file), "codex", player.session_id)
+    found = first_version(file, player.session_id)
+    return found and found.content()
 
 
-def test_a_session_alone_keeps_the_content_before_its_first_write(work: Path, limits: Limits) -> None:
-    limits(keeping, NEAR_NS=AMPLE * 10**9)  # between a check and its write
+def test_a_session_alone_keeps_the_content_before_its_first_write(work: Path) -> None:
     me, file = Player("codex", work), work / "notes.md"
     before = file.read_bytes()
     assert first_of(me, file) is None
     for text in ("one\n", "two\n", "three\n"):
         assert me.writes("notes.md", text) == ""
+        notes_an_end()
     assert first_of(me, file) == before
     assert len(copies(me, file)) == 1
     assert first_of(Player("codex", work), file) is None, "another session has not written it"
+
+
+@pytest.mark.parametrize("between", ["", "an edit", "ls", "echo x > sub/new.md"])
+@pytest.mark.parametrize("is_told", [True, False], ids=["with a hook after it", "without one"])
+def test_what_a_person_saves_right_after_a_write_is_kept(is_told: bool, between: str, work: Path) -> None:
+    me, file = Player("codex", work), work / "notes.md"
+    me.edits("notes.md", "beta", "MINE")
+    if is_told:
+        notes_an_end()
+    file_times_catch_up()
+    saved = file.read_bytes() + b"a person's\n"
+    file.write_bytes(saved)
+    if between:
+        assert (me.edits("other.md", "beta", "MINE") if between == "an edit" else me.runs(between)) == ""
+        notes_an_end()
+    assert me.edits("notes.md", "MINE", "AGAIN") == ""
+    assert saved in [copy.read_bytes() for copy in copies(me, file)]
 
 
 def test_beside_others_each_write_keeps_one(work: Path) -> None:
@@ -58,9 +82,8 @@ def test_beside_others_each_write_keeps_one(work: Path) -> None:
 def test_what_a_person_writes_between_two_calls_of_a_session_alone_is_kept(work: Path) -> None:
     me, file = Player("codex", work), work / "notes.md"
     me.writes("notes.md", "one\n")
-    (first,) = copies(me, file)
+    assert len(copies(me, file)) == 1
     file.write_text("a person's\n")
-    os.utime(first, ns=(time.time_ns() - 60 * 10**9, first.stat().st_mtime_ns))  # the session's write is a minute old
     me.writes("notes.md", "two\n")
     assert [copy.read_bytes() for copy in copies(me, file)][1:] == [b"a person's\n"]
 
@@ -86,9 +109,8 @@ def test_what_is_kept_of_odd_files(odd: str, by: str, tmp_path: Path, monkeypatc
     make(tmp_path / "file")
     place = traces.place_of(str(tmp_path))
     assert versions.keep(str(tmp_path / "file"), traces.version_path(place, "codex.me", str(tmp_path / "file")), 7)
-    assert before_first_write(str(tmp_path / "file"), "codex", "me") == content
-    found = first_version(str(tmp_path / "file"), "codex", "me")
-    assert (found is None) is (content is None)
+    found = first_version(tmp_path / "file")
+    assert (found and found.content()) == content
     assert found is None or (found.exists is (odd != "missing") and found.at_ns == 7)
 
 
@@ -98,7 +120,7 @@ def test_the_permissions_are_known_but_for_the_owner_s_writing(mode: int, tmp_pa
     file.write_text("x")
     file.chmod(mode)
     versions.keep(str(file), traces.version_path(traces.place_of(str(tmp_path)), "codex.me", str(file)), 7)
-    found = first_version(str(file), "codex", "me")
+    found = first_version(file)
     assert found and found.mode == mode & ~0o200
 
 
@@ -110,7 +132,7 @@ def test_a_half_copy_is_no_version_and_stays_none(tmp_path: Path) -> None:
     target.parent.mkdir(parents=True)
     target.touch(0o600)
     assert not versions.keep(str(file), str(target), 7)
-    assert before_first_write(str(file), "codex", "me") is None
+    assert first_version(file) is None
 
 
 def test_names_of_versions_fit_and_differ(tmp_path: Path) -> None:
