@@ -61,10 +61,11 @@ class Ground:
             self.template[os.path.join(self.work, name)] = TEXT.encode()
         self.put_back()
 
-    def put_back(self, has_old_turn: bool = False, has_clients: bool = False) -> None:
+    def put_back(self, has_old_turn: bool = False, has_commit: bool = False) -> None:
         """Remove all that a schedule has left, and write the first contents.
 
-        `has_clients`: the sessions' clients are noted, as at their start: so others see the ends of their calls.
+        `has_commit`: git's stand-in answers, and the folder of the repository has a HEAD. The sessions' clients are noted
+        then, as at their start: so others see the ends of their calls.
         """
         for ending in ("", "-wal"):
             if os.path.lexists(self._synced(ending)):
@@ -79,7 +80,10 @@ class Ground:
         if has_old_turn:
             path = os.path.join(self.work, FILES[0])
             turns.write(("claude-code", session_id(9)), path)
-        for process in range(len(self.sessions) * has_clients):
+        if has_commit:
+            with open(os.path.join(self.work, ".git", "HEAD"), "w", encoding="ascii") as file:
+                file.write("ref: refs/heads/main\n")
+        for process in range(len(self.sessions) * has_commit):
             write_private(client_note(journal_name("claude-code", session_id(process))), f"{CLIENTS + process} - ")
 
     def _synced(self, ending: str) -> str:

@@ -77,8 +77,8 @@ class Grants:
         self._asked: dict[int, Held] = {}
         self._bound = set[int]()  # processes that take their locks with them
         self._leases: dict[tuple[int, str], tuple[float, int]] = {}
-        self._thefts: dict[int, tuple[int, int, str, int]] = {}  # by process: begun, over, file, number of its grant
-        self._numbers: dict[tuple[str, str, float], int] = {}  # holder, file and question of a grant -> its number
+        self._thefts: dict[int, tuple[int, int, str]] = {}
+        self._released = set[tuple[str, str, float]]()  # holder, file and question of grants that nobody had taken
         self._for_nothing: list[tuple[int, Held]] = []
         for at, (process, words) in enumerate(ended.words):
             take = getattr(self, "_" + words[0], None)
@@ -144,9 +144,8 @@ class Grants:
         if float(lease):
             self._leases[process, place] = float(lease), at
 
-    def _locked(self, at: int, process: int, place: str, _id: str, number: str = "0") -> None:
+    def _locked(self, at: int, process: int, place: str, _id: str, _number: str = "") -> None:
         asked = self._asked.pop(process)._replace(began=at)
-        self._numbers[asked.holder, place, asked.asked] = int(number)
         known = self._open.get((process, place))
         if known is not None and known.began == NEVER:  # it was handed over, and the giver is not told yet
             self._open[process, place] = known = known._replace(began=at)
@@ -168,6 +167,7 @@ class Grants:
         if held is not None and not int(released):
             self._for_nothing.append((int(held.ended), held))
         elif held is not None and held.began < NEVER:
+            self._released.add((held.holder, held.place, held.asked))
             self.some.append(Answer("", "held", reached(place)[0], held.ended, at, held.holder))
         self._close((process, place), at, at)
 
@@ -186,20 +186,19 @@ class Grants:
 
     def _takes(self, at: int, process: int, place: str) -> None:
         self._wants(at, process, place, "exclusive", "0")
-        self._thefts[process] = at, END, place, 0
+        self._thefts[process] = at, END, place
 
-    def _took(self, at: int, process: int, place: str, number: str) -> None:
-        self._thefts[process] = self._thefts[process][0], at, place, int(number)
+    def _took(self, at: int, process: int, place: str, _number: str) -> None:
+        self._thefts[process] = self._thefts[process][0], at, place
         self._locked(at, process, place, "")
 
     def _rests(self, held: Held) -> Held:
         """Return the rest of a grant when another session has taken the lock by force, at a moment in an interval."""
-        own = self._numbers.get((held.holder, held.place, held.asked), 0)
-        for process, (begun, done, place, number) in self._thefts.items():
+        if (held.holder, held.place, held.asked) in self._released:
+            return held
+        for process, (begun, done, place) in self._thefts.items():
             if held.holder == f"instance-{process}" or place not in reached(held.place) or held.asked > done:
                 continue
-            if own > number > 0:
-                continue  # it was given after the theft
             if held.began < begun:
                 held = held._replace(ended=min(held.ended, begun), over=min(held.last, done))
             elif held.began < NEVER:

@@ -141,7 +141,7 @@ class Server:
         git.run = self._git(plan.roles)
         # at a time that does not depend on the schedule before
         has_git = not roles.NEED_GIT.isdisjoint(plan.roles)
-        self.ground.put_back(plan.has_old_turn, has_clients=has_git)
+        self.ground.put_back(plan.has_old_turn, has_commit=has_git)
         if has_git:
             stand_in.begin(self.ground.work)
         shared.offset, shared.has_power_cuts = 0, plan.has_power_cuts
