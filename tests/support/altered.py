@@ -105,8 +105,8 @@ class Clocks:
             self._ahead[name] = many
 
     def stop(self, *names: str) -> None:
-        """Let these clocks stand still."""
-        self._stopped.update({name: self._usual[name]() for name in names})
+        """Let these clocks stand still, at a whole second: limits are met exactly then, without rounding."""
+        self._stopped.update({name: -(-self._usual[name]() // 10**9) * 10**9 for name in names})
         self.ahead(**dict.fromkeys(names, 0.0))
 
     def _take_over(self, name: str) -> None:

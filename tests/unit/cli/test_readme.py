@@ -310,7 +310,7 @@ EVIDENCE: dict[str, str | Callable[[], None]] = {
     "nor write a file that it has locked": "test_it_plays_in_a_new_home_without_clients_and_leaves_nothing",
     "One command installs it": "test_uninstalling_leaves_nothing",
     "There is no daemon": "test_it_plays_in_a_new_home_without_clients_and_leaves_nothing",
-    "the write goes ahead, and `swarm-mcp doctor`": "test_a_write_passes_where_the_store_cannot_be_read",
+    "the write goes ahead, and `swarm-mcp doctor`": "test_an_odd_store",
     "| place |": PROSE,
     "| VS Code and its forks": PROSE,
     "| devcontainers |": PROSE,

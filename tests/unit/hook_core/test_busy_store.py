@@ -1,7 +1,6 @@
 """A store locked by another process: for a moment, as by a commit, and for good."""
 
 import os
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -183,7 +182,7 @@ class TestInOneProcess:
         assert [self.waits() for _ in range(2)] == [True, False]
 
     def test_who_needs_no_answer_does_not_wait(self) -> None:
-        with pytest.raises(sqlite3.OperationalError, match="locked"):
+        with pytest.raises(glance.sqlite_driver().OperationalError, match="locked"):
             lookup.StoreReader(store_path())
         assert self.asked == []
 

@@ -636,23 +636,6 @@ def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, lim
     assert ["room" in change.why for change in found if not change.kept] == [True]
 
 
-def test_a_record_of_an_earlier_release_finds_its_flat_copy(files: list[Path], state: Path) -> None:
-    """A call ran while its user upgraded: the record has the copy's name alone, in the folder of all copies."""
-    calls = Calls(files[0], files[1])
-    calls.begin("1")
-    (record,) = (state / "watched").glob("*/*")
-    facts = json.loads(record.read_text())
-    for lock, name in zip(facts["locks"], ("0a-1f-16-7-644-0b-1700000000", "0c-1f-16-7-644-0b-1700000000")):
-        lock["entries"][0][3] = name
-    record.write_text(json.dumps(facts))
-    copy = state / "kept" / facts["locks"][0]["entries"][0][3]
-    copy.write_text("kept\n")
-    files[0].write_text("x")
-    files[1].write_text("x")
-    found = watch.finish(Config, calls.call("1"))
-    assert [(change.kept, bool(change.why)) for change in found] == [(str(copy), False), ("", True)]
-
-
 def test_a_planted_link_is_not_written_through(files: list[Path], state: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
