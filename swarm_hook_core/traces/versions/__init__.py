@@ -2,8 +2,8 @@
 
 Each write keeps one *version* of its file: the content before it. A session that is alone keeps none if the file is
 certainly as its last write has left it. The call keeps it as it is let pass; its entry ``wrote`` in the journal has the
-same time (``traces.journal``). Where a hook looks at a
-file after a write, the content then is a version too, with an entry ``is``.
+same time (``traces.journal``). Where a hook looks at a file after a write, the content then is a version too, with an
+entry ``is``.
 
 A *step* leads from one version of a file to the next one, by any session, or to the present content. The *authors* of a
 step are all that may have made it: mostly the one session that kept the first of the two; a person too, if the file's
