@@ -32,6 +32,8 @@ PAIRS = [
 
 def violations(ended: Ended, ground: Ground) -> list[str]:
     """Return the properties that do not hold, in a few words each."""
+    if not os.path.exists(os.path.join(ground.work, "notes.md")):
+        return ["the file has gone"]
     undos = whole_undos(ended, ground)
     found, left = state_of_store(ended, ground)
     found += undos
