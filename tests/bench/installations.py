@@ -51,10 +51,9 @@ class Installation:
         self._counted = self._without_clocks(home / "counted")
 
     def command(self, runtime: str, event: str) -> list[str]:
-        """Return the argv of the client for the hook of `event`."""
+        """Return the argv of the client for the hook of `event`: the first one, others are of rare tools."""
         tree = json.loads((self.plugin / HOOKS[runtime]).read_text())["hooks"]
-        (hook,) = (hook for group in tree[event] for hook in group["hooks"])
-        return [SHELLS[runtime], "-c", hook["command"]]
+        return [SHELLS[runtime], "-c", tree[event][0]["hooks"][0]["command"]]
 
     def variables(self, runtime: str) -> dict[str, str]:
         """Return the variables that the client sets for its hooks."""
