@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from explore.process import CLIENT_SECONDS, Process
@@ -62,6 +62,11 @@ class Dealer:
             released = 0
         self.say("freed", place, released)
 
+    def give(self, to: str = "instance-1") -> None:
+        """Hand a lock to another session."""
+        self.say("gives", FILE, to)
+        self.say("gave", FILE, to, self.store.transfers.transfer(self.row, FILE, to).fence)
+
     def hold(self, place: str = FILE, seconds: float = HELD_SECONDS, **how: Any) -> None:
         """Take a lock, keep it for a while, and release it."""
         if self.lock(place, **how):
@@ -86,6 +91,31 @@ class Dealer:
                 self.say("hears", message.content.replace("\n", " "))
             else:
                 self.say("read", message.content)
+
+    def send(self, text: str) -> None:
+        """Send a message to the second session."""
+        self.say("sends", text)
+        try:
+            self.store.messages.send(self.row, "instance-1", text)
+        except UnknownInstance:  # it has left
+            self.say("not sent")
+        else:
+            self.say("sent", text)
+
+    def request_task(self) -> str:
+        """Request a task, and return its id."""
+        made = self.store.tasks.request(self.row, {"type": "fix", "title": f"{self.me.number}"})
+        return str(made["task"]["id"])
+
+    def append(self, item: str) -> int | str:
+        """Add a value to the list, and return its length then."""
+        return self.store.kv.append(self.row, VALUE, json.dumps(item))
+
+    def values(self) -> list[str]:
+        """Return the list of values."""
+        kept = self.store.kv.get(self.row.scope, VALUE)
+        found: list[str] = json.loads(kept.value if kept else "[]")
+        return found
 
     def claim_next(self) -> str:
         """Claim the next task; return it, or an empty text."""
@@ -116,6 +146,9 @@ def dealer(me: Process) -> Iterator[Dealer]:
     """Open the store for a process."""
     with Store(me.ground.store) as store:
         yield Dealer(me, store)
+
+
+Dealing = Callable[[Process], AbstractContextManager[Dealer]]
 
 
 def locks(me: Process) -> None:
@@ -204,9 +237,7 @@ def hands_over(me: Process) -> None:
     """Take a lock and hand it to the second session."""
     with dealer(me) as mine:
         if mine.lock():
-            mine.say("gives", FILE, "instance-1")
-            given = mine.store.transfers.transfer(mine.row, FILE, "instance-1")
-            mine.say("gave", FILE, "instance-1", given.fence)
+            mine.give()
 
 
 def takes_over(me: Process) -> None:
@@ -250,23 +281,16 @@ def leaves(me: Process, mode: str = "exclusive") -> None:
     me.say("left")
 
 
-def messages(me: Process) -> None:
-    """Send two messages to the second session."""
-    with dealer(me) as mine:
+def messages(me: Process, by: Dealing = dealer) -> None:
+    """Send two messages to the second session. `by`: what the session deals by, here and below."""
+    with by(me) as mine:
         for count in range(2):
-            text = f"{me.number}.{count}"
-            me.say("sends", text)
-            try:
-                mine.store.messages.send(mine.row, "instance-1", text)
-            except UnknownInstance:  # it has left
-                me.say("not sent")
-            else:
-                me.say("sent", text)
+            mine.send(f"{me.number}.{count}")
 
 
-def reads_mail(me: Process) -> None:
+def reads_mail(me: Process, by: Dealing = dealer) -> None:
     """Take unread messages, twice."""
-    with dealer(me) as mine:
+    with by(me) as mine:
         mine.read()
         mine.read()
 
@@ -279,26 +303,24 @@ def reads_beside(me: Process) -> None:
         mine.read()
 
 
-def tasks(me: Process) -> None:
+def tasks(me: Process, by: Dealing = dealer) -> None:
     """Request a task; claim the next one and end it, twice."""
-    with dealer(me) as mine:
-        made = mine.store.tasks.request(mine.row, {"type": "fix", "title": f"{me.number}"})
-        me.say("requested", made["task"]["id"])
+    with by(me) as mine:
+        me.say("requested", mine.request_task())
         for _ in range(2):
             if not mine.end_next():
                 return
 
 
-def values(me: Process) -> None:
+def values(me: Process, by: Dealing = dealer) -> None:
     """Add two values to a list that others add to, and read it."""
-    with dealer(me) as mine:
+    with by(me) as mine:
         for count in range(2):
             item = f"{me.number}.{count}"
             me.say("adds", item)
-            me.say("added", item, mine.store.kv.append(mine.row, VALUE, json.dumps(item)))
+            me.say("added", item, mine.append(item))
         me.say("asks for values")
-        kept = mine.store.kv.get(mine.row.scope, VALUE)
-        me.say("has values", *json.loads(kept.value if kept else "[]"))
+        me.say("has values", *mine.values())
 
 
 def commits(me: Process) -> None:

@@ -147,7 +147,7 @@ def hands_over_leased(me: Process) -> None:
     """Take a lock that lapses, and hand it to the second session."""
     with dealer(me) as mine:
         if mine.lock(ttl=LEASE):
-            _give(mine, "instance-1")
+            mine.give()
 
 
 def sleeps(me: Process) -> None:
@@ -156,11 +156,6 @@ def sleeps(me: Process) -> None:
         me.say("idles")
         mine.read()
         time.sleep(3 * LEASE)
-
-
-def _give(mine: Dealer, to: str) -> None:
-    mine.say("gives", FILE, to)
-    mine.say("gave", FILE, to, mine.store.transfers.transfer(mine.row, FILE, to).fence)
 
 
 # ------------------------------------------------------------------------------------------------ processes

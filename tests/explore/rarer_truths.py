@@ -88,11 +88,11 @@ def lapses_told(ended: Ended, left: Left) -> Iterator[str]:
     """Yield each session that was not told that its lock has lapsed, though another has been given the file since."""
     if ended.did(KILL, FAIL, JUMP, PAUSE):
         return
-    grants = Grants(ended).found
-    for one in grants:
-        if (one.holder, one.place) not in Grants(ended).leased or one.last >= NEVER:
+    grants = Grants(ended)
+    for one in grants.found:
+        if (one.holder, one.place) not in grants.leased or one.last >= NEVER:
             continue
-        later = [other for other in grants if other.holder != one.holder and other.place == one.place
+        later = [other for other in grants.found if other.holder != one.holder and other.place == one.place
                  and other.asked > one.last and other.began < NEVER]  # fmt: skip
         freed = [at for at, process in _at(ended.words, "frees", one.place) if f"instance-{process}" == one.holder]
         if (

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
+from explore import dealings
 from explore.dealings import FILE, HELD_SECONDS, VALUE, Dealer
 from explore.process import CLIENT_SECONDS, Process
 from swarm_hook_core.process import start_time
@@ -117,6 +118,40 @@ class Client(Dealer):
         for message in found:
             self.say("hears" if "[auto]" in message["content"] else "read", message["content"].replace("\n", " "))
 
+    def send(self, text: str) -> None:
+        """Send a message to the second session."""
+        self.say("sends", text)
+        if self.use("send_message", recipient="instance-1", content=text).text.startswith("Message sent"):
+            self.say("sent", text)
+
+    def request_task(self) -> str:
+        """Request a task, and return its id."""
+        return str(self.use("request_task", type="fix", title=f"{self.me.number}").value["task_id"])
+
+    def append(self, item: str) -> int | str:
+        """Add a value to the list, and return its length then."""
+        return self.use("kv_append", key=VALUE, value=json.dumps(item)).text.rpartition("(")[2].split(" ")[0]
+
+    def values(self) -> list[str]:
+        """Return the list of values."""
+        found: list[str] = json.loads(self.use("kv_get", key=VALUE).value["value"])
+        return found
+
+    def claim_next(self) -> str:
+        """Claim the next task; return it, or an empty text."""
+        found = self.use("claim_next_task", ignore_unread_messages=True).value
+        if "error" in found:
+            self.say("none")
+            return ""
+        self.say("claimed", found["task_id"])
+        return str(found["task_id"])
+
+    def end_task(self, task: str) -> None:
+        """End a task."""
+        self.say("ends", task)
+        if self.use("update_task", task_id=task, status="done", result=f"by {self.me.number}").value["ok"]:
+            self.say("ended", task)
+
 
 @contextmanager
 def client(me: Process) -> Iterator[Client]:
@@ -143,9 +178,7 @@ def locks_by_tool(me: Process) -> None:
 def waits_by_tool(me: Process) -> None:
     """Wait in line for a lock, and release it."""
     with client(me) as mine:
-        if mine.lock(wait=0.5):
-            time.sleep(HELD_SECONDS)
-            mine.release()
+        mine.hold(wait=0.5)
 
 
 def cancels_wait(me: Process) -> None:
@@ -164,49 +197,22 @@ def cancels_wait(me: Process) -> None:
 
 def mails_by_tool(me: Process) -> None:
     """Send two messages to the second session."""
-    with client(me) as mine:
-        for count in range(2):
-            text = f"{me.number}.{count}"
-            me.say("sends", text)
-            if mine.use("send_message", recipient="instance-1", content=text).text.startswith("Message sent"):
-                me.say("sent", text)
+    dealings.messages(me, client)
 
 
 def polls(me: Process) -> None:
     """Poll for messages, twice."""
-    with client(me) as mine:
-        mine.read()
-        mine.read()
+    dealings.reads_mail(me, client)
 
 
 def tasks_by_tool(me: Process) -> None:
     """Request a task; claim the next one and end it, twice."""
-    with client(me) as mine:
-        made = mine.use("request_task", type="fix", title=f"{me.number}").value
-        me.say("requested", made["task_id"])
-        for _ in range(2):
-            found = mine.use("claim_next_task", ignore_unread_messages=True).value
-            if "error" in found:
-                me.say("none")
-                return
-            task = found["task_id"]
-            me.say("claimed", task)
-            me.say("ends", task)
-            if mine.use("update_task", task_id=task, status="done", result=f"by {me.number}").value["ok"]:
-                me.say("ended", task)
+    dealings.tasks(me, client)
 
 
 def values_by_tool(me: Process) -> None:
     """Add two values to a list that others add to, and read it."""
-    with client(me) as mine:
-        for count in range(2):
-            item = f"{me.number}.{count}"
-            me.say("adds", item)
-            length = mine.use("kv_append", key=VALUE, value=json.dumps(item)).text.rpartition("(")[2]
-            me.say("added", item, length.split(" ")[0])
-        me.say("asks for values")
-        kept = mine.use("kv_get", key=VALUE).value
-        me.say("has values", *json.loads(kept["value"]))
+    dealings.values(me, client)
 
 
 def edits_and_commits(me: Process) -> None:
