@@ -71,8 +71,8 @@ class Canary:
             asking = Registration(here, label="canary", lease_seconds=600, runtime=runtime.name, session_id=SESSION)
             canary = store.instances.register(asking)
             store.locks.acquire(peer, str(locked), "canary")
-            # Noted in advance: the process that a hook starts to note a denial would outlive this folder.
-            store.denials.report(canary, str(locked), peer.id, Attempt("doctor"))
+            # Noted in advance, for any tool: the process that a hook starts to note a denial would outlive this folder.
+            store.denials.report(canary, str(locked), peer.id, Attempt(tool=""))
 
     def asked_of_command(self, hook: HookCommand) -> list[Answer]:
         """Return the answers of a hook that is a command, started as the client would."""

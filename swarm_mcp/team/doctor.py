@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -69,12 +71,15 @@ class _Machine(NamedTuple):
     def clone(self) -> Path:
         return self.root / "clone"
 
-    def asked(self, *words: str, stdin: str = "") -> str:
-        """Return the output of a command of the coordinator. Raises SwarmError if it fails."""
+    def asked(self, *words: str, stdin: str = "", **also: str) -> str:
+        """Return the output of a command of the coordinator, with `also` in its environment.
+
+        Raises SwarmError if it fails.
+        """
         try:
             done = subprocess.run(
                 [*coordinator_command(), *words], input=stdin, capture_output=True, encoding="utf-8", errors="replace",
-                timeout=STEP_SECONDS, cwd=self.clone, env=self._environment(),
+                timeout=STEP_SECONDS, cwd=self.clone, env={**self._environment(), **also},
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as error:
             raise SwarmError(f"{' '.join(words[:2])}: {error}") from None
@@ -85,9 +90,12 @@ class _Machine(NamedTuple):
 
     def denies(self, file: Path) -> bool:
         """Return True if the hook denies a write to a file."""
+        # A hook starts the coordinator to note a denial. It would outlive this folder: here a process does nothing.
+        nobody = shlex.join([sys.executable, "-S", "-c", "pass"])
         call = {"session_id": "doctor", "cwd": str(self.clone), "hook_event_name": "PreToolUse", "tool_name": "Write",
                 "tool_input": {"file_path": str(file), "content": ""}}  # fmt: skip
-        return '"deny"' in self.asked("hook", "pre-tool-use", "--runtime", RUNTIME, stdin=json.dumps(call))
+        words = "hook", "pre-tool-use", "--runtime", RUNTIME
+        return '"deny"' in self.asked(*words, stdin=json.dumps(call), SWARM_MCP_BIN=nobody)
 
     def _environment(self) -> dict[str, str]:
         # HOME stays: there libpq finds its service file and passwords.

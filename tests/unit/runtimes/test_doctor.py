@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -14,12 +15,12 @@ from support.fixtures import Ground, Sleeper
 from support.requirement import requirement
 
 import swarm_mcp
-from swarm_hook_core import state, traces
+from swarm_hook_core import repeated_denials, state, traces
 from swarm_mcp.doctor import enforcement, own_checks
-from swarm_mcp.installation import interpreter, marketplace_folder
-from swarm_mcp.runtimes import bundle, runtime
+from swarm_mcp.installation import coordinator_command, interpreter, marketplace_folder
+from swarm_mcp.runtimes import NAMES, bundle, hook_config, runtime
 from swarm_mcp.runtimes.codex import files_of
-from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import put
 from swarm_mcp.store import schema
 
@@ -401,6 +402,17 @@ def test_the_proof_leaves_nothing_behind(ground: Ground, fakes: Fakes, monkeypat
     assert checks(ground)["claude-code enforcement"]["status"] == "ok"
     assert list(scratch.iterdir()) == []
     assert before == (ground.sql("SELECT * FROM instances"), ground.sql("SELECT * FROM events"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_proof_starts_no_process_that_outlives_its_folder(name: str, tmp_path: Path, monkeypatch):
+    """A denial that is known already is not noted once more: nothing is started that opens the store."""
+    canary = enforcement.Canary(tmp_path, runtime(name))
+    line = shlex.join([*coordinator_command(), "hook", "pre-tool-use", "--runtime", name])
+    answers = canary.asked_of_command(HookCommand(enforcement.EVENT, line, {}))
+    monkeypatch.setenv("SWARM_STATE_DIR", canary.environment["SWARM_STATE_DIR"])
+    noted = [line["event"] for line in repeated_denials.known()]
+    assert canary.wrong(answers) == "" and noted == [False, False]
 
 
 LIBRARIES = ("platformdirs", "sqlite_utils", "jsonschema", "pysqlite3")
