@@ -18,7 +18,7 @@ import swarm_mcp
 from swarm_hook_core import repeated_denials, state, traces
 from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.installation import coordinator_command, interpreter, marketplace_folder
-from swarm_mcp.runtimes import NAMES, bundle, hook_config, runtime
+from swarm_mcp.runtimes import NAMES, bundle, runtime
 from swarm_mcp.runtimes.codex import files_of
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import put
