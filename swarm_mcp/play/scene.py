@@ -118,7 +118,7 @@ class Scene:
         store = self.home / DEFAULT_STORE.removeprefix("~/")
         for place in (self.checkout / ".git", store.parent):
             shutil.rmtree(place, ignore_errors=True)
-        store.parent.mkdir()
+        store.parent.mkdir(exist_ok=True)  # a hook's process that notes a denial may have been at work there
         self.models.reset()
         self.listed.unlink(missing_ok=True)
         for name, text in {**files, YOURS: "committed\n", FREE: ""}.items():

@@ -138,7 +138,7 @@ class Ground:
         self.end_processes()
         self.models.reset()
         for file in self.root.glob("swarm.db*"):
-            file.unlink()
+            file.unlink(missing_ok=True)
         (self.home / ".config" / "swarm-mcp" / "config.json").unlink(missing_ok=True)
         # Claude Code remembers a server that could not be started, and leaves it alone for a while.
         (self.home / ".claude" / "mcp-needs-auth-cache.json").unlink(missing_ok=True)
