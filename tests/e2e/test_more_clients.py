@@ -4,6 +4,7 @@ Gaps that a client's runtime declares are left out of its scenarios by that decl
 """
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -28,6 +29,7 @@ from .test_fail_open import Broken, no_command_line, store_held_by_another, stor
 CHANGE = ("notes.md", "line one", "line two")
 # The clients of one worker stay in it: each is installed once.
 CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"more-{name}"), id=name) for name in NAMES]
+RELAY = re.compile(r"/[^\s'\"]*/swarm_relay")  # a hook's command asks a checker by it
 CLOSING = ("copilot", "gemini")  # these take a hook's exit status for a refusal
 TIED = ("grok", "gemini", "opencode")  # with Claude Code, four that are held in different ways
 Fault = Callable[[Ground], AbstractContextManager[Broken]]
@@ -295,7 +297,7 @@ def test_the_write_lands_where_the_interpreter_has_gone(other: OtherClient) -> N
 
 @contextmanager
 def wired(other: OtherClient, event: str, python: str) -> Iterator[None]:
-    """Meanwhile the installed hooks of an event (empty for all) name another interpreter."""
+    """Meanwhile the installed hooks of an event (empty for all) name another interpreter, and it as their relay."""
     folder = Path(other.ground.coordinator.json("install", "--client", other.name, "--dry-run")["marketplace"])
     known = json.loads((folder / "install.json").read_text())["python"]
     files = [*(folder / "integrations" / other.name).rglob("hooks.json"), *folder.glob(f"{other.name}.plugin.json")]
@@ -303,7 +305,9 @@ def wired(other: OtherClient, event: str, python: str) -> Iterator[None]:
     before = {path: path.read_text() for path in files}
     try:
         for path, text in before.items():
-            lines = [line.replace(known, python) if event in line else line for line in text.splitlines()]
+            lines = [
+                RELAY.sub(python, line.replace(known, python)) if event in line else line for line in text.splitlines()
+            ]
             path.write_text("\n".join(lines))
         yield
     finally:
