@@ -51,11 +51,17 @@ def take(config: "RuntimeConfig", event: "SessionEvent") -> str:
     taken = f"{path}.{os.getpid()}"
     try:
         os.rename(path, taken)  # of two hooks at once one has it
+    except OSError:  # nothing is kept
+        return ""
+    try:
         words = _read(taken)
+    except OSError:  # somebody has put a link or a pipe there, and nobody would ask for it under this name again
+        pass
+    try:
         os.remove(taken)
         os.rmdir(_folder())
     except OSError:
-        pass  # there is nothing, or others have something there
+        pass  # others have words there
     return words[-LONGEST:]
 
 
@@ -90,7 +96,7 @@ def _prune(folder: str, before: float) -> None:
     for name in names:
         path = os.path.join(folder, name)
         try:
-            if os.stat(path).st_mtime < before:
+            if os.lstat(path).st_mtime < before:
                 os.remove(path)
         except OSError:  # another hook has removed it
             continue

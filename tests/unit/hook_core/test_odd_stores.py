@@ -362,7 +362,9 @@ def test_locks_hold_whatever_is_planted_in_the_state_folder(plant: Callable[[Pat
     assert holder.runs("sed -i s/alpha/A/ notes.md") == ""
     assert scratch.load(me.core.config, me.session_id) == {}
     assert not scratch.tried_lately(me.core.config, me.session_id, 60, 0)
+    kept = Path(unheard._folder())
     unheard.take(me.core.config, event)
+    assert not kept.exists() or any(path.is_dir() for path in kept.iterdir())
     for name in records.names_of(me.session_id):
         assert records.take(me.session_id, name) is None
     settings._record_once("a fault", "a state", "config-fault")
