@@ -97,14 +97,6 @@ def test_a_live_peer_is_a_persons_to_remove(ground: Ground, hands, force: bool):
     assert tried == ([{"actor": mine.row["id"]}] if force else [])
 
 
-def test_a_dead_peer_needs_no_force(ground: Ground, hands):
-    mine, *_ = hands
-    with Sleeper() as client:
-        dead = ground.session("5", "identity:p dead", client=client.identity)
-    assert mine.text("remove_instance", instance_id=dead["id"]).startswith("Removed instance dead ")
-    assert ground.sql("SELECT id FROM instances WHERE id = ?", dead["id"]) == []
-
-
 def test_nobody_removes_itself_or_what_is_not_here(ground: Ground, hands):
     mine, *_ = hands
     far = ground.session("far", "identity:p", scope="/far")

@@ -137,6 +137,20 @@ def test_a_line_that_is_held_up_holds_nobody_up(ground: Ground):
         os.close(folder)
 
 
+def test_those_in_line_leave_the_store_to_whose_turn_it_is(ground: Ground):
+    ground.store().close()
+    first = os.open(os.path.dirname(ground.database), os.O_RDONLY)
+    fcntl.flock(first, fcntl.LOCK_EX)
+    line = database.Line(os.path.dirname(ground.database))
+    try:
+        begun = time.monotonic()
+        line.pause()
+        assert not line.first and time.monotonic() - begun >= database.PATIENCE
+    finally:
+        line.leave()
+        os.close(first)
+
+
 def test_who_is_in_a_hurry_stands_in_line_no_longer_than_that(ground: Ground, limits):
     limits(database, PATIENCE=600.0)
     ground.store().close()
@@ -151,6 +165,19 @@ def test_who_is_in_a_hurry_stands_in_line_no_longer_than_that(ground: Ground, li
                 assert time.monotonic() - begun < 300, "it would stand in line for ten minutes"
     finally:
         os.close(first)
+
+
+@pytest.mark.parametrize("gone", ["folder", "threads"])
+def test_where_there_is_no_line_everybody_asks_for_himself(ground: Ground, failing, gone: str):
+    if gone == "folder":
+        failing(database.os, "open", OSError)
+    else:
+        failing(database._thread, "start_new_thread", RuntimeError)
+    line = database.Line(str(ground.folder))
+    for _ in range(3):
+        line.pause()
+    line.leave()
+    assert line.folder == -1
 
 
 def test_leaving_the_line_leaves_nothing_open(ground: Ground):
@@ -171,6 +198,22 @@ def test_leaving_the_line_leaves_nothing_open(ground: Ground):
         while descriptors() > before and time.monotonic() < end:
             time.sleep(0.01)
         assert descriptors() == before
+
+
+def test_a_turn_lasts_until_the_store_was_had_and_a_moment_longer(ground: Ground):
+    ground.store().close()
+    folder = os.path.dirname(ground.database)
+    line = database.Line(folder)
+    while not line.first:
+        line.pause()
+    for _ in range(5):  # the store is busy: waiting for it takes nothing off the turn
+        time.sleep(database.TURN)
+        assert database.is_waited_for(folder)
+    line.leave()
+    end = time.monotonic() + 60
+    while database.is_waited_for(folder) and time.monotonic() < end:
+        time.sleep(database.TURN)
+    assert not database.is_waited_for(folder)
 
 
 def test_whose_turn_is_over_lets_go_first_who_waits(store: Store):
