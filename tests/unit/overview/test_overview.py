@@ -13,10 +13,11 @@ from swarm_hook_core.traces import place_of
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import newest, refusals, timeline
 from swarm_mcp.answers.work import Edit, edits, journal_marks
-from swarm_mcp.errors import Deadlock
+from swarm_mcp.errors import Deadlock, UnknownInstance
 from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
+from swarm_mcp.view.overview.cards import session_whole
 from swarm_mcp.view.overview.now import FILES, Line, Obstacle, checkouts, circles, lines, now
 
 
@@ -190,6 +191,42 @@ def test_looking_on_writes_nothing(ground):
     with Store(ground.database, read_only=True) as looking:
         assert now(looking, ground.scope, People(looking)).lock_count == 1
     assert ground.sql("PRAGMA data_version") == before
+
+
+def test_one_session_whole(ground, store):
+    ann, bob = ground.session("ann"), ground.session("bob")
+    held, wanted = f"{ground.scope}/held", f"{ground.scope}/wanted"
+    ground.lock(ann, held, "mine")
+    ground.lock(bob, wanted)
+    wait(store, ann, wanted)
+    task = store.tasks.request(bob, {"type": "fix", "title": "Mend it", "assignee": ann.id})["task"]
+    store.messages.send(ann, bob.id, "begun")
+    edited = [Edit(held, ann.id, "ann", 1, "Edit"), Edit(wanted, bob.id, "bob", 1, "Edit")]
+    found = session_whole(store, ann.id, "", People(store), 0, edited)
+    assert (found.name, found.lock_count, found.scope) == (People(store).called(ann.id), 1, ground.scope)
+    assert [(one.path, len(one.holds), len(one.waits), len(one.edits)) for one in found.files] == [
+        (wanted, 0, 1, 0), (held, 1, 0, 1),
+    ]  # fmt: skip
+    assert [line.files for line in found.waits] == [(wanted,)]
+    assert [one.task.id for one in found.tasks] == [task.id] and found.asked == []
+    assert [one.message.content for one in found.said] == ["begun"]
+    assert [one.what for one in found.happened] == ["acquired", "joined"]
+    other = session_whole(store, bob.id, "", People(store), 0, [])
+    assert [one.task.id for one in other.asked] == [task.id] and [one.message.content for one in other.told] == [
+        "begun"
+    ]
+
+
+def test_of_a_session_that_has_gone_only_what_it_did_is_known(ground, store):
+    ann = ground.session("ann")
+    ground.lock(ann, f"{ground.scope}/f")
+    store.instances.remove(ann.id)
+    found = session_whole(store, ann.id, ground.scope, People(store), 0, [])
+    assert (
+        found.row is None and found.files == [] and [one.what for one in found.happened][-2:] == ["acquired", "joined"]
+    )
+    with pytest.raises(UnknownInstance):
+        session_whole(store, "nobody", ground.scope, People(store), 0, [])
 
 
 def test_the_newest_of_one_kind(ground, store):
