@@ -172,24 +172,14 @@ def test_a_file_that_is_no_plan_is_passed_over(data: bytes) -> None:
     assert load(os.path.join(folder_of("s"), "call-0")) is None and load(os.path.join(folder_of("s"), "none")) is None
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
-    return tmp_path / "state" / "kernel"
-
-
-def session_leave(session: str, name: str, command: str) -> None:
-    plans.leave(Plan("claude-code", session, command=command, paths=["/x"]), name)
-
-
 def test_a_plan_that_is_left_while_the_last_one_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    session_leave("s", "one", "first")
+    leave(plan("first", "/x"), "one")
     remove, left = os.remove, []
 
     def remove_slowly(path: str) -> None:
         if not left:
             left.append(path)
-            session_leave("s", "two", "second")
+            leave(plan("second", "/x"), "two")
         remove(path)
 
     monkeypatch.setattr(os, "remove", remove_slowly)

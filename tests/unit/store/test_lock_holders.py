@@ -245,19 +245,6 @@ def test_several_at_once_are_asked_about_together(ground: Ground, me):
     assert len(seen) == ACQUIRE + EACH_MORE * 4, seen
 
 
-def test_waiters_that_have_gone_cost_one_acquire_something_and_none_after_it(ground: Ground, me):
-    gone = ground.session("gone")
-    with ground.store() as store:
-        store.queue.join(gone, request(gone, ["elsewhere"]), None)
-    ground.sql("UPDATE swarm_waiters SET start = 'of another process'")
-    with ground.store() as store:
-        store.locks.acquire(me, "src/a.py")
-        assert ground.sql("SELECT * FROM swarm_waiters") == []
-        with Counted(store) as seen:
-            store.locks.acquire(me, "src/b.py")
-    assert len(seen) == ACQUIRE, seen
-
-
 def test_a_sign_of_life_is_written_down_now_and_then(ground: Ground, me, monkeypatch):
     with ground.store() as store:
         began = store.now()
