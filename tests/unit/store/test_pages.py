@@ -52,6 +52,20 @@ def statements(store, ask) -> int:
     return len(asked)
 
 
+def test_every_lock_is_listed_once_whatever_happens_meanwhile(ground: Ground, small: None):
+    me, peer = ground.session("me", client=US), ground.session("peer", client=US)
+    fill(ground, me["id"], *range(20))
+    with ground.store() as store:
+        rows = store.locks.held(ground.scope)
+        seen = [next(rows) for _ in range(7)]
+        store.locks.release(me, "0")
+        store.locks.release(me, "15")
+        store.locks.acquire(me, "3", "renewed: its id and time are new")
+        store.locks.acquire(peer, "20")
+        seen += rows
+    assert numbers(seen) in ([*range(15), *range(16, 20)], [*range(15), *range(16, 21)])
+
+
 def test_a_slow_reader_keeps_nobody_from_shortening_the_log(ground: Ground, small: None):
     me = ground.session("me", client=US)
     fill(ground, me["id"], *range(20))
