@@ -157,6 +157,14 @@ def test_without_our_modules_the_command_runs(ground: KernelGround) -> None:
     assert ground.bash(ground.plan(held), "echo x > held.txt; exit 3").returncode == 3 and held.read_text() == "x\n"
 
 
+def test_where_nothing_can_be_written_it_is_as_if_the_kernel_held_nothing(caller: Caller) -> None:
+    """A file is in the place of the folder of all plans."""
+    shutil.rmtree(plans.kernel_dir())
+    Path(plans.kernel_dir()).write_text("")
+    verdict = caller.check()
+    assert verdict.denial is None and verdict.plan is None and "held by" in verdict.notice and not verdict.failed
+
+
 def test_what_goes_wrong_while_a_plan_is_made(caller: Caller, monkeypatch: pytest.MonkeyPatch, failing) -> None:
     failing(plans, "paths_of", RuntimeError("no luck"))
     verdict = caller.check()
