@@ -120,14 +120,6 @@ def test_whatever_else_is_in_the_file_stays(ground: Ground):
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
-def test_another_setting_of_the_checkout_stays(ground: Ground):
-    given(json.dumps({"checkouts": {str(ground.repo): {"fail": "closed"}}}))
-    ground.swarm("protect", "off")
-    assert config()["checkouts"] == {str(ground.repo): {"fail": "closed", "protect": "off"}}
-    ground.swarm("protect", "--unset")
-    assert config()["checkouts"] == {str(ground.repo): {"fail": "closed"}}
-
-
 @pytest.mark.parametrize(
     "text", ["nonsense", "[]", '{"checkouts": []}', '{"checkouts": {"/a": 3}}', "{", "[" * 100_000, "{}x"], ids=ascii
 )

@@ -177,11 +177,6 @@ def test_a_dry_run_and_another_place_leave_the_file_alone(scene: Scene, tmp_path
     assert "is there already" in scene.restore("--to", str(other)).err
 
 
-def test_a_removed_file_comes_back(scene: Scene):
-    scene.changed(None, "removed")
-    assert scene.restore().code == 0 and scene.file.read_text() == "first\n"
-
-
 def test_a_file_that_was_removed_with_its_folder_comes_back(scene: Scene):
     file = scene.ground.repo / "a" / "b" / "f"
     file.parent.mkdir(parents=True)

@@ -452,11 +452,6 @@ def test_settings_that_matter(home: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert codes(cwd=str(tmp_path))["claude_settings_unreadable"] == "warn"
 
 
-def test_words() -> None:
-    assert CLAUDE.format_command("swarm-mcp") == "/swarm-mcp"
-    assert CLAUDE.cumulative == {"cost"}
-
-
 def test_questions_pieces_and_images(plugin: Path, tmp_path: Path) -> None:
     asked = {"mcp_servers": {SERVER: McpServer(url="http://127.0.0.1:1/")}, "on_permission": print}
     made = Start(tmp_path / "a", stream_text=True, **asked)

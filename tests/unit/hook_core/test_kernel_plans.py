@@ -2,8 +2,6 @@
 
 import os
 import shlex
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -149,28 +147,6 @@ def test_what_sessions_have_left_that_were_killed_goes_with_another_s() -> None:
     assert sorted(os.listdir(os.path.join(kernel_dir(), "wired"))) == ["killed", "lives", "s"]
 
 
-def test_calls_that_end_as_others_begin_take_nothing_from_them() -> None:
-    """The folder goes with the last plan, and the next may be left at that moment."""
-    faults: list[BaseException | None] = []
-
-    def play(number: int) -> None:
-        command, name = f"make {number}", f"call-{number}"
-        try:
-            for _again in range(150):
-                leave(plan(command, f"/{number}"), name)
-                assert paths_for(command) == [f"/{number}"] and os.path.exists(plans.wired_file("s"))
-                drop("s", name)
-        except BaseException as error:
-            faults.append(error)
-
-    threads = [threading.Thread(target=play, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert faults == [] and not has_plans("s")
-
-
 def test_a_plan_is_left_however_many_calls_end_meanwhile(monkeypatch) -> None:
     """Each of them may take the folder away just then; a busy machine had it three times in a row."""
     write, failures = plans.write_private, []
@@ -196,24 +172,14 @@ def test_a_file_that_is_no_plan_is_passed_over(data: bytes) -> None:
     assert load(os.path.join(folder_of("s"), "call-0")) is None and load(os.path.join(folder_of("s"), "none")) is None
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
-    return tmp_path / "state" / "kernel"
-
-
-def session_leave(session: str, name: str, command: str) -> None:
-    plans.leave(Plan("claude-code", session, command=command, paths=["/x"]), name)
-
-
 def test_a_plan_that_is_left_while_the_last_one_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    session_leave("s", "one", "first")
+    leave(plan("first", "/x"), "one")
     remove, left = os.remove, []
 
     def remove_slowly(path: str) -> None:
         if not left:
             left.append(path)
-            session_leave("s", "two", "second")
+            leave(plan("second", "/x"), "two")
         remove(path)
 
     monkeypatch.setattr(os, "remove", remove_slowly)
@@ -222,18 +188,3 @@ def test_a_plan_that_is_left_while_the_last_one_goes(monkeypatch: pytest.MonkeyP
     assert os.listdir(folder) == ["two"] and os.path.exists(plans.wired_file("s")), "its shell finds its plan"
     plans.drop("s", "two")
     assert not os.path.exists(folder)
-
-
-def test_what_is_old_is_swept(state: Path) -> None:
-    marks = state / plans.WIRED
-    marks.mkdir(parents=True)
-    session_leave("killed", "one", "first")
-    for name, days in (("long", 20), ("longer", 40)):
-        (marks / name).touch()
-        os.utime(marks / name, (time.time() - days * 86400,) * 2)
-    for folder in (marks, Path(plans.folder_of("killed"))):
-        os.utime(folder, (time.time() - 2 * 86400,) * 2)
-    session_leave("s", "one", "first")
-    assert sorted(path.name for path in marks.iterdir()) == ["killed", "long", "s"], "a session may go on for days"
-    assert not os.path.exists(plans.folder_of("killed"))
-    assert os.listdir(plans.folder_of("s"))

@@ -12,7 +12,7 @@ from support.altered import Failing
 from support.fixtures import wait_for
 from support.kernel_calls import OPAQUE, Caller, says
 from support.sessions import fault_lines, join, peer_locks
-from support.traced import checkout, git
+from support.traced import git
 
 from swarm_hook_core.kernel import planning, plans
 from swarm_hook_core.kernel.plans import MOST_PATHS, NOT_HELD, Plan, held_now, paths_of, still_held
@@ -165,12 +165,6 @@ def test_a_store_in_the_place_of_which_is_a_link_is_not_followed(work: Path, me:
     (tmp_path / "link").symlink_to(os.environ["SWARM_DB_PATH"])
     with pytest.raises(OSError, match="symbolic link"):
         held_now(Plan("claude-code", "s", me["id"], roots=[str(work)], store=str(tmp_path / "link")))
-
-
-def test_a_second_checkout_is_not_in_reach_of_the_first(work: Path, me: Any, tmp_path: Path) -> None:
-    second = checkout(tmp_path.resolve() / "work2", "notes.md")
-    peer_locks(second, second / "notes.md")
-    assert reach(work, me) == ([], True)
 
 
 @pytest.fixture

@@ -157,13 +157,6 @@ def test_without_our_modules_the_command_runs(ground: KernelGround) -> None:
     assert ground.bash(ground.plan(held), "echo x > held.txt; exit 3").returncode == 3 and held.read_text() == "x\n"
 
 
-def test_a_folder_of_plans_that_is_a_file(caller: Caller) -> None:
-    Path(plans.folder_of(caller.session_id)).write_text("")
-    verdict = caller.check()
-    assert verdict.denial is None and verdict.plan is None and "held by" in verdict.notice
-    recorded("belongs to somebody else")
-
-
 def test_where_nothing_can_be_written_it_is_as_if_the_kernel_held_nothing(caller: Caller) -> None:
     """A file is in the place of the folder of all plans."""
     shutil.rmtree(plans.kernel_dir())

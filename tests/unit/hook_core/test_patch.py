@@ -400,26 +400,6 @@ def test_what_cannot_be_read_of_a_patch_is_a_guess(command: str, names: set[str]
     assert "a patch that cannot be read yet" in [guess.why for guess in effects_of(command, str(ground), {}).guesses]
 
 
-def test_a_text_is_read_once_and_another_is_not_answered_from_it(
-    monkeypatch: pytest.MonkeyPatch, listening: Listening
-) -> None:
-    monkeypatch.setattr(patch, "_last", (None, []))
-    read = listening(patch, "_read")
-    one, other = (f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n" for name in ("one", "other"))
-    for text, path in ((one, "one"), (other, "other"), (one, "one")):
-        assert patch_paths(text) == patch_paths(text + "") == [path]
-        assert [named for named, _how in patch_changes(text)] == [path]
-    assert [call.given[0] for call in read] == [one, other, one]
-    # Nor is one that cannot be read, or is empty, answered from the one before it, or it from them.
-    for _ in range(2):
-        with pytest.raises(PatchUnreadable):
-            patch_paths("no patch at all")
-        assert patch_paths("*** Begin Patch\n*** End Patch\n") == []
-        assert patch_paths(one) == ["one"]
-        with pytest.raises(PatchUnreadable):
-            patch_paths("")
-
-
 def test_a_check_reads_the_text_of_its_patch_once(listening: Listening, repo: Path) -> None:
     me = new_session()
     start("codex", me, repo)

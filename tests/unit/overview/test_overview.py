@@ -9,7 +9,6 @@ from support.sessions import fault_lines
 from support.traced import Player
 from support.world import some_time_passes
 
-from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.traces import place_of
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import newest, refusals, timeline
@@ -69,19 +68,6 @@ def test_of_many_files_those_that_somebody_waits_for_stand_first_and_the_others_
     assert [one.path for one in found.files][0] == f"{ground.scope}/0"
     assert (len(found.files), found.lock_count) == (5, 12)
     assert FILES <= 100
-
-
-def test_strangers_have_neither_names_nor_notes(ground, store):
-    ann = ground.session("ann", "identity:a ann")
-    bob = ground.session("bob", "identity:b secret-name")
-    ground.lock(bob, f"{ground.scope}/f", "secret note")
-    wait(store, ann, f"{ground.scope}/f")
-    people = People(store, "a")
-    seen = now(store, ground.scope, people), lines(store, ground.scope, people)
-    happened = timeline(store, ground.scope, people, 0, store.now() + 1)
-    for shown in (*seen, happened):
-        assert "secret" not in str(shown)
-    assert seen[0].files[0].holds[0].name == UNNAMED == seen[1].waiting[0].obstacles[0].name
 
 
 def test_a_line_says_what_it_waits_for_and_behind_whom(ground, store):

@@ -319,12 +319,6 @@ def test_mail_taken_for_a_cancelled_wait_is_put_back(ground: Ground, monkeypatch
         assert len(right(store.database, me)) == 1
 
 
-def test_who_is_not_registered_is_told_so(ground: Ground):
-    with Server(ground) as server:
-        for tool, arguments in (("wait_for_activity", {"timeout_seconds": 1}), ("dispatch", {"title": "T"})):
-            assert server.text(tool, arguments) == "Not registered. Call register first."
-
-
 def status(ground: Ground, me: dict) -> dict:
     with ground.store() as store:
         return status_summary(store, me)

@@ -10,7 +10,7 @@ from support.listings import rows_of
 
 import swarm_mcp
 from swarm_hook_core.process import start_time
-from swarm_mcp.domain import DETACHED, Record
+from swarm_mcp.domain import Record
 from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import store as faces
 from swarm_mcp.store.lock_request import request
@@ -50,10 +50,6 @@ def test_every_verb_is_a_function_with_a_docstring_of_a_transaction(part, store)
             assert first in ("tx", "db") and function.__doc__, f"{part}.{name}"
 
 
-def test_a_verb_takes_what_its_function_takes_after_the_transaction(store):
-    assert list(inspect.signature(store.locks.release).parameters) == ["instance", "file", "agent", "fence"]
-
-
 def test_a_store_answers_for_itself(store):
     store.check_reading()
     store.check_writing()
@@ -80,19 +76,6 @@ def test_a_row_cannot_be_changed(store, pair):
     assert row.replace(label="x").label == "x" and row.label == "ann"
     with pytest.raises(AttributeError):
         _ = row.nothing
-
-
-def test_a_session_that_was_made_for_its_locks_goes_with_them(store, join):
-    row = store.instances.register(
-        Registration("/", runtime=DETACHED, session_id="hold", lease_seconds=600, client=(0, ""))
-    )
-    store.instances.forget(join("ann").id)
-    store.locks.acquire(row, "/f")
-    store.instances.forget(row.id)
-    assert store.instances.get(row.id) and len(store.instances.in_scope(row.scope)) == 1
-    store.locks.release(row, "/f")
-    store.instances.forget(row.id)
-    assert store.instances.get(row.id) is None
 
 
 def test_locks_are_found_by_the_names_of_what_they_are_on(store, pair, ground):
@@ -139,21 +122,6 @@ def test_a_message_is_handed_over_once(store, pair):
     assert store.messages.counts(ann.scope, 0) == {"unread": 1, "recent": 3}
     assert mail(store, bob) == ["the task"]
     assert [one.content for one in rows_of(store.messages.walk(ann.scope))[:1]] == ["typed into its terminal"]
-
-
-def test_what_happened_to_locks_and_sessions_in_a_while(store, pair, join):
-    ann, _bob = pair
-    store.locks.acquire(ann, "f")
-    store.tasks.request(ann, {"type": "fix", "title": "t"})
-    store.locks.release(ann, "f")
-    now = store.now()
-    names = [event.type for event in store.activity.timeline(ann.scope, now - 60, now, 10)]
-    assert names == [
-        "context.lock_released", "context.lock_acquired", "instance.registered", "instance.registered",
-    ]  # fmt: skip
-    assert [event.type for event in store.activity.timeline("", now - 60, now, 1)] == names[:1]
-    assert store.activity.timeline("/elsewhere", now - 60, now, 10) == []
-    assert store.activity.timeline("", now - 60, now - 30, 10) == []
 
 
 def test_where_sessions_are(store, join, ground):

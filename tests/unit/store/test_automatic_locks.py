@@ -209,12 +209,6 @@ def test_its_holder_releases_it(place: Place):
     assert "is free" in message.content and turns.held() == []
 
 
-def test_who_releases_a_lock_has_the_file_for_its_turn_no_longer(place: Place):
-    place.write("ann")
-    place.store.locks.acquire(place.ann, place.file)
-    assert place.store.locks.release(place.ann, place.file) == 1 and place.locks() == []
-
-
 def test_it_is_counted_and_listed_where_locks_are(place: Place):
     for number in range(3):
         place.write("ann", f"{place.scope}/{number}", ago=9 - number)

@@ -60,13 +60,6 @@ def test_waiting_costs_nothing(ground: Ground) -> None:
         assert time.process_time() - before < 0.03
 
 
-def test_each_commit_is_told_once(changes: Changes) -> None:
-    assert changes.wait(0.05) is False
-    commit(changes.path)
-    assert changes.wait(60) is True
-    assert changes.wait(0.2) is False
-
-
 def test_a_flood_is_one_piece_of_news_at_a_time(ground: Ground) -> None:
     ground.store().close()
     body = """

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -182,13 +181,6 @@ def test_a_refusal_that_is_known_writes_nothing(ground: Ground, pair: tuple[dict
     assert ground.sql("SELECT count(*) AS n FROM events")[0]["n"] == before[0]["n"] + 1
 
 
-def test_ones_own_exclusive_lock_is_nothing_to_wait_for(ground: Ground):
-    one = ground.session("1")
-    ground.lock(one, "f")
-    refused(ground, one, "f", exclusive=True)
-    assert ground.sql("SELECT * FROM swarm_denials") == []
-
-
 def test_whoever_is_refused_among_many_gets_the_lock_or_hears_that_it_is_free(ground: Ground):
     """Sessions that contend for one file: each refused one ends up with the lock, or with word that it is free."""
     sessions = [ground.session(str(number)) for number in range(6)]
@@ -291,24 +283,6 @@ def test_the_coordinator_is_called_for_a_denial_alone_and_not_waited_for(runtime
     words = f"denied --runtime {runtime} --session-id {me} --holder {holder['id']} --target={tmp_path / 'f'}"
     words += f" --directory={tmp_path} --fence=1 --tool {tool} -- {tmp_path / 'f'}"
     assert recorder.read_text() == words + "\n"
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_denial_that_is_noted_already_starts_nothing(runtime: str, tmp_path: Path, recorder: Path):
-    me = new_session()
-    assert start(runtime, me, tmp_path).context
-    peer_locks(tmp_path, tmp_path / "f")
-    assert write(runtime, me, tmp_path, tmp_path / "f").reason
-    wait_for(denials)
-    (tmp_path / "go").touch()
-    program = os.environ["RECORDER"]
-    assert write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=program).reason
-    time.sleep(0.8)
-    assert not recorder.exists()
-    with Store() as store, store.database.writing():
-        store.database.change("UPDATE swarm_denials SET denied_at = denied_at - 61")
-    assert write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=program).reason
-    wait_for(recorder.exists)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sessions of processes are POSIX's: run this on Linux or macOS")

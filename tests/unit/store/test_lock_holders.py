@@ -238,40 +238,11 @@ def test_an_acquire_that_meets_nothing_and_its_release(
         assert (len(acquired), len(released)) == (ACQUIRE, RELEASE), [*acquired, *released]
 
 
-def test_beside_ones_own_locks_in_the_same_folder(ground: Ground, me):
-    ground.lock(me, "src/")
-    with ground.store() as store, Counted(store) as seen:
-        store.locks.acquire(me, "src/a.py")
-    assert len(seen) == ACQUIRE, seen
-
-
-def test_a_lease_and_an_agent_cost_nothing_more(store: Store, me):
-    wanted = request(me, ["src/a.py"], ttl=60.0, agent="one")
-    with Counted(store) as acquired:
-        store.locks.acquire_all(me, wanted)
-    with Counted(store) as released:
-        assert store.locks.release(me, "src/a.py", "one") == 1
-    assert (len(acquired), len(released)) == (ACQUIRE, RELEASE)
-
-
 def test_several_at_once_are_asked_about_together(ground: Ground, me):
     names = [f"src/{number}.py" for number in range(5)]
     with ground.store() as store, Counted(store) as seen:
         store.locks.acquire_all(me, request(me, names))
     assert len(seen) == ACQUIRE + EACH_MORE * 4, seen
-
-
-def test_waiters_that_have_gone_cost_one_acquire_something_and_none_after_it(ground: Ground, me):
-    gone = ground.session("gone")
-    with ground.store() as store:
-        store.queue.join(gone, request(gone, ["elsewhere"]), None)
-    ground.sql("UPDATE swarm_waiters SET start = 'of another process'")
-    with ground.store() as store:
-        store.locks.acquire(me, "src/a.py")
-        assert ground.sql("SELECT * FROM swarm_waiters") == []
-        with Counted(store) as seen:
-            store.locks.acquire(me, "src/b.py")
-    assert len(seen) == ACQUIRE, seen
 
 
 def test_a_sign_of_life_is_written_down_now_and_then(ground: Ground, me, monkeypatch):

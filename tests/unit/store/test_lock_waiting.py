@@ -381,6 +381,7 @@ def test_the_command_waits_and_answers_in_full(ground: Ground, monkeypatch):
         (("a", "--pattern", "--path"), "exclude each other"),
         (("a", "--wait", "soon"), "--wait wants seconds"),
         (("a", "--ttl", "0.5"), "a lease lasts from 1 second"),
+        (("a", "--ttl", "1e9"), "a lease lasts from 1 second"),
         (("a", "b", "--git"), "--git is not for"),
     ],
 )

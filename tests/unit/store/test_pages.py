@@ -66,17 +66,6 @@ def test_every_lock_is_listed_once_whatever_happens_meanwhile(ground: Ground, sm
     assert numbers(seen) in ([*range(15), *range(16, 20)], [*range(15), *range(16, 21)])
 
 
-def test_pages_end_where_the_locks_do(ground: Ground, small: None):
-    fill(ground, ground.session("me", client=US)["id"], *range(8))
-    with ground.store(read_only=True) as store:
-        walked = list(store.locks.walk(ground.scope))
-        assert numbers(row for _, row in walked) == list(range(8))
-        assert numbers(row for _, row in store.locks.walk(ground.scope, after=walked[4][0])) == [5, 6, 7]
-        assert list(store.locks.walk(ground.scope, after=walked[7][0])) == []
-        with pytest.raises(UsageError):
-            list(store.locks.walk(ground.scope, after="7"))
-
-
 def test_a_slow_reader_keeps_nobody_from_shortening_the_log(ground: Ground, small: None):
     me = ground.session("me", client=US)
     fill(ground, me["id"], *range(20))

@@ -71,24 +71,6 @@ def test_a_file_comes_back_to_the_size_that_it_had_before_a_burst(ground: Ground
     assert [row["file"] for row in ground.sql("SELECT file FROM context")] == [f"{ground.scope}/f"]
 
 
-def test_an_hour_is_enough_for_a_hundred_thousand_rows_of_a_kind_beside_one_server():
-    passes = 100_000 / cleanup.AT_ONCE
-    assert passes * (cleanup.BACKLOG_SECONDS + 1) < 3600
-
-
-def test_while_something_is_left_it_is_soon_time_again(ground: Ground, hurried_clock):
-    ground.session("s")
-    burst(ground, cleanup.AT_ONCE + 1)
-    with ground.store() as store:
-        hurried_clock[0] += cleanup.PAUSE_SECONDS + 1
-        assert store.cleanup.due_in() == 0
-        assert store.cleanup.some()
-        assert 0 < store.cleanup.due_in() <= cleanup.BACKLOG_SECONDS
-    settle(ground, hurried_clock)
-    with ground.store() as store:
-        assert store.cleanup.due_in() > cleanup.PAUSE_SECONDS - 3
-
-
 def test_cleanup_that_was_asked_for_gives_back_all_at_once(ground: Ground):
     ground.session("s")
     before = pages(ground)

@@ -88,21 +88,6 @@ def test_the_search_narrows_to_types_and_files_however_deep_the_queue(
     assert store.tasks.claim_next(worker, None, ["/elsewhere"])["task"]["type"] == "fix"
 
 
-def test_the_search_goes_past_any_number_of_strangers_tasks(ground: Ground) -> None:
-    stranger, worker = ground.session("s", "identity:home"), ground.session("w", "identity:work")
-    with ground.store() as store:
-        mine = request(store, worker, "mine", priority=-9)
-        with store.database.writing():
-            for number in range(300):
-                store.database.change(
-                    "INSERT INTO tasks (id, scope, type, title, requester) VALUES (?, ?, 'fix', 't', ?)",
-                    (f"t{number}", ground.scope, stranger["id"]),
-                )
-        assert store.tasks.claim_next(worker)["task"]["id"] == mine["id"]
-        with refused("No claimable"):
-            store.tasks.claim_next(worker)
-
-
 @pytest.mark.parametrize("which", ["claim", "claim_next"])
 def test_unread_mail_comes_before_new_work(store: Store, planner: Session, worker: Session, which: str) -> None:
     task = request(store, planner)

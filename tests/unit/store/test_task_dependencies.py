@@ -108,15 +108,6 @@ def test_a_deleted_dependency_counts_as_done_when_the_last_one_ends(
     assert status(store, task) == "claimed"
 
 
-def test_a_deleted_dependency_counts_as_done_at_approval(
-    ground: Ground, store: Store, planner: Session, worker: Session
-) -> None:
-    old = begun(store, planner, worker)
-    task = request(store, planner, depends_on=[old["id"]], approval_required=True)
-    ground.sql("DELETE FROM tasks WHERE id = ?", old["id"])
-    assert store.tasks.approve(planner, task["id"])["task"]["status"] == "open"
-
-
 def test_upkeep_lets_go_of_what_waits_for_the_deleted(
     ground: Ground, store: Store, planner: Session, worker: Session, tmp_path
 ) -> None:
@@ -310,14 +301,6 @@ def test_a_fault_leaves_nothing_of_the_batch_and_all_faults_are_named(
     assert store.database.rows("SELECT id FROM tasks") == []
     assert store.database.rows("SELECT id FROM events WHERE type LIKE 'task%'") == []
     assert mail(store, worker) == []
-
-
-def test_a_batch_hands_nothing_across_identities(ground: Ground) -> None:
-    planner, stranger = ground.session("p", "identity:work"), ground.session("s", "identity:home")
-    with ground.store() as store:
-        with refused("Validation failed") as answer:
-            store.tasks.request_batch(planner, [implement(assignee=stranger["id"])])
-        assert "another identity" in answer["details"][0]["message"]
 
 
 @pytest.mark.parametrize("count", [0, 51])

@@ -81,14 +81,6 @@ def test_a_lock_is_not_handed_to_who_could_not_use_it(ground: Ground, store: Sto
     assert len(store.locks.of(giver["id"])) == 2
 
 
-def test_who_shares_a_file_already_has_one_lock_on_it_afterwards(ground: Ground, store: Store):
-    giver, taker = ground.session("giver", "giver"), ground.session("taker", "taker")
-    for row in (giver, taker):
-        store.locks.acquire_all(row, request(row, ["f"], mode="shared"))
-    store.transfers.transfer(giver, "f", taker["id"])
-    assert [lock["instance_id"] for lock in store.locks.held(ground.scope)] == [taker["id"]]
-
-
 def test_a_request_is_told_once_by_the_next_hook_or_the_next_poll(ground: Ground, store: Store):
     holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
     store.locks.acquire(holder, "f")

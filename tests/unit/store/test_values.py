@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.fixtures import Ground
 
@@ -135,18 +134,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=4),
     max_leaves=8,
 )  # fmt: skip
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(items=st.lists(JSON, min_size=1, max_size=5))
-def test_appended_values_come_back_as_they_were(ground: Ground, items: list):
-    row = ground.session("s")
-    with ground.store() as store:
-        store.kv.delete(row, "k")
-        for number, item in enumerate(items, 1):
-            assert store.kv.append(row, "k", json.dumps(item)) == number
-        kept = store.kv.get(row["scope"], "k")["value"]
-    assert json.loads(kept) == items
 
 
 def test_prefixes_are_exact(ground: Ground, actors):
