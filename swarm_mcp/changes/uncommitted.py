@@ -70,7 +70,7 @@ class Piece:
 
 def pieces_of(fold: Fold, converts: bool) -> list[Piece]:
     """Return the pieces of a file, in order. `converts`: git turns CRLF of the work tree into LF."""
-    lines, found, order = fold.lines(), [], _LazyOrder(fold)
+    lines, found, order = fold.lines(), [], Order(fold)
     old = new = 0
     region = _Region(order)
     for change in with_end(fold):
@@ -151,7 +151,7 @@ class _Row:
 class _Region:
     """Changed lines without an unchanged one between them."""
 
-    def __init__(self, order: _LazyOrder) -> None:
+    def __init__(self, order: Order) -> None:
         self._order = order
         self.removed: list[_Row] = []
         self.added: list[_Row] = []
@@ -176,7 +176,7 @@ class _Region:
         rows, found = [*self.removed, *self.added], []
         old, new = self.old, self.new
         if self.removed and self.added and len({row.sessions for row in rows}) > 1:
-            rows = self._order.get().merged(self.removed, self.added)
+            rows = self._order.merged(self.removed, self.added)
         for _sessions, run in groupby(rows, key=lambda row: row.sessions):
             some = list(run)
             gone = [row.text for row in some if not row.is_added]
@@ -185,27 +185,6 @@ class _Region:
             found.append(Piece(old, new, gone, come, authors, some[0].is_tied))
             old, new = old + len(gone), new + len(come)
         return found
-
-
-class _LazyOrder:
-    """The order of a file's lines, made when it is first asked for: most changes have one author."""
-
-    def __init__(self, fold: Fold):
-        self.fold = fold
-        self._known: Order | None = None
-
-    def get(self) -> Order:
-        if self._known is None:
-            self._known = Order(self.fold)
-        return self._known
-
-    def is_moved(self, old: int, new: int) -> bool:
-        """Return True if a line of the commit, with these indices, was taken out and put behind or before others."""
-        one = self.fold.alive[new]
-        before = self.fold.removed_as(old)
-        if one.head is not None or len(before) != 1 or before[0] not in self.fold.removed[self.fold.before_steps :]:
-            return False
-        return before[0].head == old and self.get().has_between(before[0], one)
 
 
 NO_HUNK = Hunk(None, [], [])
@@ -220,19 +199,36 @@ class Order:
     """
 
     def __init__(self, fold: Fold):
+        self.fold = fold
         self._before: dict[Element, set[Element]] = {}  # a line -> those that were right before it
         self._behind: dict[Element, set[Element]] = {}
         self._hunks: dict[Element, Hunk] = {}  # a line -> the change that brought it in the place of others
         self._returned: set[Element] = set()
         self._next: dict[Element | None, Element | None] = {}  # of the present lines; None is before the first one
-        self._follow(Hunk(None, [], fold.first))
-        for hunk in fold.hunks:
+        self._lines: list[Element] = []
+        self._numbers: dict[Element, int] = {}
+
+    def _learn(self) -> None:
+        """Learn the order when it is first asked for: most changes have one author."""
+        if self._next:
+            return
+        self._follow(Hunk(None, [], self.fold.first))
+        for hunk in self.fold.hunks:
             self._follow(hunk)
         self._lines = self._sorted()
         self._numbers = {one: number for number, one in enumerate(self._lines)}
 
+    def is_moved(self, old: int, new: int) -> bool:
+        """Return True if a line of the commit, with these indices, was taken out and put behind or before others."""
+        one = self.fold.alive[new]
+        before = self.fold.removed_as(old)
+        if one.head is not None or len(before) != 1 or before[0] not in self.fold.removed[self.fold.before_steps :]:
+            return False
+        return before[0].head == old and self._has_between(before[0], one)
+
     def merged(self, removed: list[_Row], added: list[_Row]) -> list[_Row]:
         """Return the rows of one change in order. Those without an order are tied."""
+        self._learn()
         apart = [*removed, *added]
         if not all(len(row.lines) == 1 and row.lines[0] in self._numbers for row in apart):
             return _tied(apart)
@@ -245,10 +241,16 @@ class Order:
         behind = _reached(part[::-1], self._behind, places)
         gone = sum(1 << place for place, row in enumerate(rows) if not row.is_added)
         ends = [0] * len(rows)  # of a row: the last one that is tied to it
+        own: dict[int, int] = {}  # of a change: the rows in whose place its lines came
         for place, row in enumerate(rows):
+            if not row.is_added:
+                continue
             one = row.lines[0]
-            own = sum(1 << places[line] for line in self._hunks.get(one, NO_HUNK).removed if line in places)
-            if row.is_added and (unknown := gone & ~before[one] & ~behind[one] & ~own):
+            hunk = self._hunks.get(one, NO_HUNK)
+            if id(hunk) not in own:
+                own[id(hunk)] = sum(1 << places[line] for line in hunk.removed if line in places)
+            unknown = gone & ~before[one] & ~behind[one] & ~own[id(hunk)]
+            if unknown:
                 first = min(place, (unknown & -unknown).bit_length() - 1)
                 ends[first] = max(ends[first], place, unknown.bit_length() - 1)
         last = -1
@@ -257,8 +259,9 @@ class Order:
             last = max(last, ends[place])
         return rows
 
-    def has_between(self, one: Element, other: Element) -> bool:
+    def _has_between(self, one: Element, other: Element) -> bool:
         """Return True if a present line, or one of the commit, is between these two for certain."""
+        self._learn()
         if one not in self._numbers or other not in self._numbers:
             return False
         first, last = sorted((self._numbers[one], self._numbers[other]))
@@ -284,6 +287,8 @@ class Order:
         for one, other in zip(added, added[1:]):
             self._note(one, other)
         if not added:
+            if hunk.left is not None and right is not None:
+                self._note(hunk.left, right)
             return
         if removed:
             for one in self._before[removed[0]]:
@@ -329,9 +334,11 @@ class Order:
         numbers = {one: -number for number, one in enumerate(lines)}
         left = {one: len(before) for one, before in self._before.items()}
         instead: dict[Element, list[Element]] = {}
+        first: dict[int, Element] = {}  # of each change: it is behind the last line that the change removed
         for one, hunk in self._hunks.items():
-            for removed in set(hunk.removed) - self._returned:
-                instead.setdefault(removed, []).append(one)
+            gone = [line for line in hunk.removed[-1:] if line not in self._returned]
+            if first.setdefault(id(hunk), one) is one and gone:
+                instead.setdefault(gone[0], []).append(one)
                 left[one] += 1
         found, free = [], [numbers[one] for one in lines if not left[one]]
         heapify(free)
