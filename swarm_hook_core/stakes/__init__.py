@@ -11,7 +11,6 @@ is at work.
     verdict   the decision, by level; contents that go are kept first
     writes    the decision about files that a call writes beside other sessions
     wording   denials, questions and notices
-    advice    the same command for the session's own work alone
 
 Only a call that may destroy a file asks git (``check.company``). A call of a session that is alone, and destroys no
 file, loads nothing of this.

@@ -20,26 +20,21 @@ path of every write, also of a session that is alone. The others are loaded when
 same place:
 
     trail       the files that one call names, and its entries until they are appended
-    quiet_trails    the same for readers that leave no entries
     keeping     the contents that one call keeps
     journal     format of the journals, and searches in them
     elsewhere   other repositories with journals, and commands that may reach them
-    named_files the files that a journal names
     meetings    the traces of others for one call. It composes
       others      the journals of a place: the session's own, and each living other's
-      siblings    the main thread and the agents of one session, as peers of each other
       unread      shell commands that ran unparsed
       seen        the session's own knowledge of a file
       transcript  files that the client has shown to its model, by the client's transcript
-      redirections    files that a shell command redirects into
       looks       files that a shell command shows, whole or as a diff
       endings     ends of calls, turns, and commits with hooks: after them no write is pending
       told_ends   ends of calls as the client tells them: by a hook, and by its log
       texts       the text of a file that the session last saw, and the one that a call will write
       merged_writes    whole writes that go ahead merged with others' changes
-      changed_lines, equal_lines    the lines that others have changed: kept, merged and quoted
+      changed_lines    the lines that others have changed: kept, merged and quoted
       committed   questions to git about files
-      clearing    removed folders, and git commands that discard changes
     file_changes the lines of files, with their owners, for words and advice
     turn_files  files that sessions have for their turns, at level ``turn``
     news        others' changes, told at the start of a session and of each turn

@@ -383,10 +383,7 @@ class OthersJournal:
 
     def ended_ns(self, entry: Entry) -> int:
         """Return the end of the entry's call, by the journal or by the client (``told_ends``); 0 if unknown."""
-        found = seen.ended_ns(self.data, entry)
-        if found:
-            return found
-        return told_ends.end_of(self.name, self.data, entry)
+        return seen.ended_ns(self.data, entry) or told_ends.end_of(self.name, self.data, entry)
 
     def trace(self, path: str, entry: Entry, is_pending: bool = False) -> Trace | None:
         """Return the Trace of `entry`, a write of the file at `path`.

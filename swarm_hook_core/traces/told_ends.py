@@ -111,7 +111,7 @@ def end_of(name: str, data: bytes, call: Entry) -> int:
     """Return the end of a call with an entry in the journal `name`, as the client tells it; 0 if it is not known."""
     session_id = journal.owner_of(data)[1]
     logs = logs_of(name, session_id)
-    if logs is not None:
+    if logs.path:
         return logs.end_of(call.agent, call.at_ns)
     pid = _client_of(name)[0]
     if not pid:
@@ -122,13 +122,9 @@ def end_of(name: str, data: bytes, call: Entry) -> int:
     return 0
 
 
-def logs_of(name: str, session_id: str) -> Logs | None:
-    """Return the logs of the session with the journal `name`; None for a client without ends in its logs."""
+def logs_of(name: str, session_id: str) -> Logs:
+    """Return the logs of the session with the journal `name`."""
     _pid, form, path = _client_of(name)
-    if not path:
-        return None
-    if form not in FORMS:
-        return None
     return Logs(form, path, session_id)
 
 
@@ -290,6 +286,7 @@ FORMS = {
     ),
     "rollout": Form((b'"call_id"', b'"CommandExecution"'), RUNNING[0].encode(), _of_rollout, _path_of_rollout),
 }
+_NO_FORM = Form((), b"-", lambda _entry: (), lambda *_words: "")
 
 
 def exit_code(path: str, session_id: str, agent: str, call: str) -> int | None:
@@ -379,33 +376,25 @@ class Logs:
     """The logs of a session and its agents.
 
     form  name of their format; logs of a format that is not in `FORMS` have no ends
-    path  one of them, as a hook of the client was told it
+    path  one of them, as a hook of the client was told it; empty for logs without ends
     """
 
     def __init__(self, form: str, path: str, session_id: str):
-        self._form = FORMS.get(form)
-        self._path = path
+        self._form = FORMS.get(form, _NO_FORM)
+        self.path = path * (form in FORMS)
         self._session_id = session_id
         self._logs: dict[str, Log] = {}  # by agent
 
     def end_of(self, agent: str, at_ns: int, changed_ns: int = 0) -> int:
         """Return the end of the agent's call that was let pass at `at_ns`; 0 if it is not known. See ``Log.end_of``."""
-        log = self._of(agent)
-        if log is None:
-            return 0
-        return log.end_of(at_ns, changed_ns)
+        return self._of(agent).end_of(at_ns, changed_ns)
 
     def end_apart(self, agent: str, at_ns: int) -> int:
         """Return the end in the background of the agent's command that was let pass then. See ``Log.end_apart``."""
-        log = self._of(agent)
-        if log is None:
-            return 0
-        return log.end_apart(at_ns)
+        return self._of(agent).end_apart(at_ns)
 
-    def _of(self, agent: str) -> Log | None:
-        if self._form is None or not self._path:
-            return None
+    def _of(self, agent: str) -> Log:
         if agent not in self._logs:
-            path = self._form.path_of(self._path, self._session_id, agent)
+            path = self.path and self._form.path_of(self.path, self._session_id, agent)
             self._logs[agent] = Log(self._form, path)
         return self._logs[agent]

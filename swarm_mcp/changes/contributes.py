@@ -14,5 +14,5 @@ OTHER_WORDS = {
     "dirty": "diff", "rollback": "undo", "discard": "undo", "rewind": "undo", "checkin": "commit", "ci": "commit",
 }  # fmt: skip
 PLACES = {"diff": "steal"}
-TOOLS = ("swarm_mcp.changes.tools", "swarm_mcp.changes.tries.tool")
+TOOLS = ("swarm_mcp.changes.tools",)
 CHECKS = {"undo": "swarm_mcp.changes.undoing:findings", "try": "swarm_mcp.changes.tries.doctor:findings"}

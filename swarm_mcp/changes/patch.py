@@ -12,7 +12,6 @@ from base64 import b85encode
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository, blob, sizes
 from swarm_hook_core.traces.changed_lines import split_lines
 from swarm_mcp.changes.dirty import LARGEST, LINK, NONE, PLAIN, SECONDS, filters_of, object_id, present
-from swarm_mcp.changes.uncommitted import Piece, spliced
 
 TYPE_CHECKING = False
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.traces.versions.acts import Author
     from swarm_mcp.changes.dirty import DirtyFile
-    from swarm_mcp.changes.uncommitted import ChangedFile
+    from swarm_mcp.changes.uncommitted import ChangedFile, Piece
 
     Naming = Callable[[Sequence[Author]], str]  # all possible authors of one piece -> words for a heading
 
@@ -64,7 +63,7 @@ def patch_of(one: ChangedFile, pieces: Sequence[Piece], naming: Naming, with_who
         new_mode = old_mode
     elif new_mode == NONE and not (is_all and with_whole):
         new_mode = old_mode  # others removed the other lines: the file stays
-    head = header(file.name, old_mode, new_mode, file.old_id, result_of(one, pieces))
+    head = header(file.name, old_mode, new_mode, file.old_id, _result(rows))
     if not pieces:
         return head
     return head + _sides(file.name, old_mode, new_mode) + b"".join(_hunks(rows, naming))
@@ -80,8 +79,11 @@ def hunks_of_link(name: str, old_mode: str, new_mode: str, old: bytes, new: byte
 
 def result_of(one: ChangedFile, pieces: Sequence[Piece]) -> bytes:
     """Return the last commit's content with these `pieces`, in order, as git stores it."""
-    changes = ((piece.old, len(piece.removed), piece.added) for piece in pieces)
-    return spliced(split_lines(one.file.head), changes)
+    return _result(_rows(one.file.head, pieces))
+
+
+def _result(rows: Sequence[Row]) -> bytes:
+    return b"".join(row.text for row in rows if row.mark != REMOVED)
 
 
 def quoted_name(name: str) -> str:

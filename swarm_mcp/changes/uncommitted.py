@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from heapq import heapify, heappop, heappush
 from itertools import groupby
-from typing import NamedTuple
 
 from swarm_hook_core.paths import own_path
 from swarm_hook_core.repository import tree_over
-from swarm_hook_core.traces.versions.acts import PERSON, Author
-from swarm_hook_core.traces.versions.lines import Change, Fold, Line, NoLines
+from swarm_hook_core.traces.versions.acts import PERSON, Author, joined
+from swarm_hook_core.traces.versions.lines import Change, Fold, Hunk, Line, NoLines
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History
 from swarm_mcp.answers.people import People
@@ -23,9 +23,9 @@ from swarm_mcp.store import Store
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from swarm_hook_core.traces.versions.lines import Element, Hunk
+    from swarm_hook_core.traces.versions.lines import Element
 
 # The pieces of a changed file: the smallest parts of a change with the same possible authors.
 #
@@ -70,7 +70,7 @@ class Piece:
 
 def pieces_of(fold: Fold, converts: bool) -> list[Piece]:
     """Return the pieces of a file, in order. `converts`: git turns CRLF of the work tree into LF."""
-    lines, found, order = fold.lines(), [], _LazyOrder(fold)
+    lines, found, order = fold.lines(), [], Order(fold)
     old = new = 0
     region = _Region(order)
     for change in with_end(fold):
@@ -117,20 +117,6 @@ def chosen(pieces: Iterable[Piece], is_wanted: Callable[[Piece], bool]) -> tuple
     return found, parted
 
 
-def spliced(lines: Sequence[bytes], changes: Iterable[tuple[int, int, Sequence[bytes]]]) -> bytes:
-    """Return a content with other lines in some places. Each line but the last has a line end.
-
-    changes  ``[(index, number of lines there, the lines instead)]``, in order
-    """
-    found, at = list[bytes](), 0
-    for index, count, instead in changes:
-        found += [*lines[at:index], *instead]
-        at = index + count
-    found += lines[at:]
-    found[:-1] = [text if text.endswith(b"\n") else text + b"\n" for text in found[:-1]]
-    return b"".join(found)
-
-
 def with_end(fold: Fold) -> list[Change]:
     """Return the changes of a file, and an empty one at its end."""
     changes = fold.changes()
@@ -143,16 +129,6 @@ def as_stored(text: bytes, converts: bool) -> bytes:
     if converts and text.endswith(b"\r\n"):
         return text[:-2] + b"\n"
     return text
-
-
-def joined(authors: Iterable[Author]) -> Authors:
-    """Return one Author for each session and agent, of its last call."""
-    found: dict[tuple[str, ...], Author] = {}
-    for author in authors:
-        key = (*author.session, author.agent)
-        if key not in found or found[key].at_ns < author.at_ns:
-            found[key] = author
-    return tuple(found.values())
 
 
 class _Row:
@@ -175,7 +151,7 @@ class _Row:
 class _Region:
     """Changed lines without an unchanged one between them."""
 
-    def __init__(self, order: _LazyOrder) -> None:
+    def __init__(self, order: Order) -> None:
         self._order = order
         self.removed: list[_Row] = []
         self.added: list[_Row] = []
@@ -200,7 +176,7 @@ class _Region:
         rows, found = [*self.removed, *self.added], []
         old, new = self.old, self.new
         if self.removed and self.added and len({row.sessions for row in rows}) > 1:
-            rows = self._order.get().merged(self.removed, self.added)
+            rows = self._order.merged(self.removed, self.added)
         for _sessions, run in groupby(rows, key=lambda row: row.sessions):
             some = list(run)
             gone = [row.text for row in some if not row.is_added]
@@ -211,17 +187,36 @@ class _Region:
         return found
 
 
-class _LazyOrder:
-    """The order of a file's lines, made when it is first asked for: most changes have one author."""
+NO_HUNK = Hunk(None, [], [])
+
+
+class Order:
+    """The order of a file's present lines, and of those of its last commit.
+
+    Contents tell it: two lines that were there together have an order, and a line takes over that of the ones that it
+    has replaced. A line that came where another had been removed before has no order beside that, nor has one that came
+    in the place of a line that had replaced it.
+    """
 
     def __init__(self, fold: Fold):
         self.fold = fold
-        self._known: Order | None = None
+        self._before: dict[Element, set[Element]] = {}  # a line -> those that were right before it
+        self._behind: dict[Element, set[Element]] = {}
+        self._hunks: dict[Element, Hunk] = {}  # a line -> the change that brought it in the place of others
+        self._returned: set[Element] = set()
+        self._next: dict[Element | None, Element | None] = {}  # of the present lines; None is before the first one
+        self._lines: list[Element] = []
+        self._numbers: dict[Element, int] = {}
 
-    def get(self) -> Order:
-        if self._known is None:
-            self._known = Order(self.fold)
-        return self._known
+    def _learn(self) -> None:
+        """Learn the order when it is first asked for: most changes have one author."""
+        if self._next:
+            return
+        self._follow(Hunk(None, [], self.fold.first))
+        for hunk in self.fold.hunks:
+            self._follow(hunk)
+        self._lines = self._sorted()
+        self._numbers = {one: number for number, one in enumerate(self._lines)}
 
     def is_moved(self, old: int, new: int) -> bool:
         """Return True if a line of the commit, with these indices, was taken out and put behind or before others."""
@@ -229,199 +224,151 @@ class _LazyOrder:
         before = self.fold.removed_as(old)
         if one.head is not None or len(before) != 1 or before[0] not in self.fold.removed[self.fold.before_steps :]:
             return False
-        return before[0].head == old and self.get().has_between(before[0], one)
-
-
-class Order:
-    """The order of a file's present lines, and of those of its last commit.
-
-    Contents tell it: two lines that were there together have an order, and a line takes over that of the ones that it
-    has replaced. A line that came where another had been removed before has no order beside that.
-    """
-
-    def __init__(self, fold: Fold):
-        self._lines = [*fold.first]
-        self._committed = set(fold.compared(fold.head))
-        self._fold = fold
-        self._gone: set[Element] = set()  # removed ones
-        self._instead: dict[Element, list[Element]] = {}  # a removed line -> the lines that came in its place
-        self._of: dict[Element, set[Element]] = {}  # a line -> removed ones that it has replaced
-        self._unknown: dict[Element, set[Element]] = {}  # a line -> removed ones that it has no order with
-        for hunk in fold.hunks:
-            self._follow(hunk)
-        self._places = {one: place for place, one in enumerate(self._lines)}
+        return before[0].head == old and self._has_between(before[0], one)
 
     def merged(self, removed: list[_Row], added: list[_Row]) -> list[_Row]:
         """Return the rows of one change in order. Those without an order are tied."""
+        self._learn()
         apart = [*removed, *added]
-        if not all(len(row.lines) == 1 and row.lines[0] in self._places for row in apart):
-            return _tied(apart, 0, len(apart) - 1)
-        rows = sorted(apart, key=lambda row: (self._places[row.lines[0]], row.is_added))
-        if [row for row in rows if not row.is_added] + [row for row in rows if row.is_added] != apart:
-            return _tied(apart, 0, len(apart) - 1)  # a line that was moved
-        index = {row.lines[0]: at for at, row in enumerate(rows) if not row.is_added}
-        spans: dict[int, list[int]] = {}  # of a set of lines without order: their rows
+        if not all(len(row.lines) == 1 and row.lines[0] in self._numbers for row in apart):
+            return _tied(apart)
+        rows = sorted(apart, key=lambda row: self._numbers[row.lines[0]])
+        if sorted(rows, key=lambda row: row.is_added) != apart:
+            return _tied(apart)  # a line that was moved
+        places = {row.lines[0]: place for place, row in enumerate(rows)}
+        part = self._lines[self._numbers[rows[0].lines[0]] : self._numbers[rows[-1].lines[0]] + 1]
+        before = _reached(part, self._before, places)
+        behind = _reached(part[::-1], self._behind, places)
+        gone = sum(1 << place for place, row in enumerate(rows) if not row.is_added)
         ends = [0] * len(rows)  # of a row: the last one that is tied to it
-        for at, row in enumerate(rows):
-            unknown = self._unknown.get(row.lines[0])
-            if row.is_added and unknown:
-                if id(unknown) not in spans:
-                    spans[id(unknown)] = [index[one] for one in unknown if one in index]
-                if some := spans[id(unknown)]:
-                    first = min(at, *some)
-                    ends[first] = max(ends[first], at, *some)
+        own: dict[int, int] = {}  # of a change: the rows in whose place its lines came
+        for place, row in enumerate(rows):
+            if not row.is_added:
+                continue
+            one = row.lines[0]
+            hunk = self._hunks.get(one, NO_HUNK)
+            if id(hunk) not in own:
+                own[id(hunk)] = sum(1 << places[line] for line in hunk.removed if line in places)
+            unknown = gone & ~before[one] & ~behind[one] & ~own[id(hunk)]
+            if unknown:
+                first = min(place, (unknown & -unknown).bit_length() - 1)
+                ends[first] = max(ends[first], place, unknown.bit_length() - 1)
         last = -1
-        for at, row in enumerate(rows):
-            row.is_tied = at <= last
-            last = max(last, ends[at])
+        for place, row in enumerate(rows):
+            row.is_tied = place <= last
+            last = max(last, ends[place])
         return rows
 
-    def has_between(self, one: Element, other: Element) -> bool:
+    def _has_between(self, one: Element, other: Element) -> bool:
         """Return True if a present line, or one of the commit, is between these two for certain."""
-        if one in self._unknown.get(other, ()) or one not in self._places:
+        self._learn()
+        if one not in self._numbers or other not in self._numbers:
             return False
-        first, last = sorted((self._places[one], self._places[other]))
-        return last > first + 1
+        first, last = sorted((self._numbers[one], self._numbers[other]))
+        part = self._lines[first : last + 1]
+        behind, before = (
+            _reached(some, edges, {some[0]: 0}) for some, edges in ((part, self._before), (part[::-1], self._behind))
+        )
+        return any(behind[line] and before[line] and (line in self._next or line.head is not None) for line in part)
 
     def _follow(self, hunk: Hunk) -> None:
         """Go on by one change."""
-        own, first = set(hunk.removed), self._place_behind(hunk.left)
-        end = first
-        while end < len(self._lines) and (self._lines[end] in self._gone or self._lines[end] in own):
-            end += 1
-        gap, right = self._lines[first:end], None
-        if end < len(self._lines):
-            right = self._lines[end]
-        self._gone |= own
-        self._instead.update((one, hunk.added) for one in hunk.removed)
-        new = set(hunk.added).difference(gap)
-        if new:
-            come = set(hunk.added)
-            gone = [one for one in gap if one not in come]
-            before, unknown = self._beside(gone, hunk, right)
-            self._of.update(dict.fromkeys(new, own | _all_of(self._of, hunk.removed)))
-            last = hunk.left
-            for one in gone:
-                if one in before or one in own:
-                    last = one
-            self._insert(hunk.added, new, last, unknown)
-        self._gone -= set(hunk.added)
-        dropped = {one for one in own if self._fold.compared([one.text])[0] not in self._committed}
-        if dropped:
-            self._lines = [one for one in self._lines if one not in dropped]
-
-    def _place_behind(self, one: Element | None) -> int:
-        if one is None:
-            return 0
-        return self._lines.index(one) + 1
-
-    def _insert(self, added: list[Element], new: set[Element], last: Element | None, unknown: set[Element]) -> None:
-        """Put the new ones of the added lines behind the line `last`, and before those that have come back."""
-        if len(new) == len(added) and new.isdisjoint(self._lines):
-            place = self._place_behind(last)
-            self._lines[place:place] = added
-            self._unknown.update(dict.fromkeys(added, unknown))
+        removed, added, right = hunk.removed, hunk.added, self._next.get(hunk.left)
+        for one in removed:
+            right = self._next.pop(one, None)
+        present = [hunk.left, *added, right]
+        self._next.update(zip(present, present[1:]))
+        for one in added:
+            if one in self._before:
+                self._forget(one)
+            elif removed:
+                self._hunks[one] = hunk
+            self._before[one], self._behind[one] = set(), set()
+        for one, other in zip(added, added[1:]):
+            self._note(one, other)
+        if not added:
+            if hunk.left is not None and right is not None:
+                self._note(hunk.left, right)
             return
-        for at, one in enumerate(added):  # some have come back
-            if one in new:
-                if one in self._lines:
-                    self._lines.remove(one)
-                later = [self._lines.index(other) for other in added[at + 1 :] if other not in new]
-                self._lines.insert(min([self._place_behind(last), *later]), one)
-                self._unknown[one] = unknown
-            last = one
+        if removed:
+            for one in self._before[removed[0]]:
+                self._note(one, added[0])
+            for one in self._behind[removed[-1]]:
+                self._note(added[-1], one)
+        for one in self._in_place_of(hunk.left, -1):
+            self._note(one, added[0])
+        for one in self._in_place_of(right, 0):
+            self._note(added[-1], one)
 
-    def _beside(self, gone: list[Element], hunk: Hunk, right: Element | None) -> tuple[set[Element], set[Element]]:
-        """Return the removed lines that are before the new ones of a hunk, and those that have no order with them.
+    def _note(self, one: Element, other: Element) -> None:
+        """Note that the first line is before the other one."""
+        if one is not other:
+            self._before[other].add(one)
+            self._behind[one].add(other)
 
-        gone   all that were removed there, those of the hunk included
-        right  the line behind them
+    def _forget(self, one: Element) -> None:
+        """Forget the place of a line that comes back, perhaps at another one."""
+        self._returned.add(one)
+        self._hunks.pop(one, None)
+        for before in self._before[one]:
+            self._behind[before].discard(one)
+        for behind in self._behind[one]:
+            self._before[behind].discard(one)
+
+    def _in_place_of(self, one: Element | None, at: int) -> Iterator[Element]:
+        """Yield a line, and those in whose place it came as the first one (`at` 0) or the last one (-1)."""
+        while one is not None:
+            yield one
+            hunk = self._hunks.get(one, NO_HUNK)
+            if not hunk.removed or hunk.added[at] is not one:
+                return
+            one = hunk.removed[at]
+
+    def _sorted(self) -> list[Element]:
+        """Return all lines in one order, those of a change behind the ones in whose place they came.
+
+        Where two have none, the later one is the first. Lines that were moved to and fro are left out, and those
+        behind them.
         """
-        own = set(hunk.removed)
-        others = [one for one in gone if one not in own]
-        unknown = _all_of(self._unknown, hunk.removed) | _all_of(self._of, hunk.removed)
-        if not own:
-            unknown |= self._around(hunk.left, right)
-        before: set[Element] = set()
-        behind: set[Element] = set()
-        if own:
-            places = {one: place for place, one in enumerate(gone)}
-            for one in others:
-                if one not in unknown and places[one] < places[hunk.removed[0]]:
-                    before.add(one)
-                elif one not in unknown and places[one] > places[hunk.removed[-1]]:
-                    behind.add(one)
-        else:
-            before = self._replaced_by(hunk.left, others, -1) - unknown
-            behind = self._replaced_by(right, others, 0) - unknown
-        self._spread(before, behind, others[::-1])
-        self._spread(behind, before, others)
-        return before, unknown | (set(others) - before - behind)
-
-    def _spread(self, known: set[Element], others: set[Element], lines: list[Element]) -> None:
-        """Add those of the lines to `known` that have an order with an earlier one of it."""
-        passed: list[Element] = []
-        for one in lines:
-            if one in known:
-                passed.append(one)
-            elif one not in others and any(self._is_known(one, line) for line in passed):
-                known.add(one)
-
-    def _around(self, left: Element | None, right: Element | None) -> set[Element]:
-        """Return the removed lines that might be on either side of a line that comes between these two."""
-        if left is None or right is None:
-            both = set()
-        else:
-            both = _all_of(self._of, [left]) | _all_of(self._unknown, [left])
-            both &= _all_of(self._of, [right]) | _all_of(self._unknown, [right])
-        for one, is_left in ((left, True), (right, False)):
-            if one is not None and self._unknown.get(one):
-                place = self._lines.index(one)
-                some = (other for other in self._unknown[one] if other in self._lines)
-                both |= {other for other in some if (self._lines.index(other) < place) is is_left}
-        return both
-
-    def _is_known(self, one: Element, other: Element) -> bool:
-        """Return True if two removed lines have an order."""
-        sets = (self._unknown.get(one), self._of.get(one)), (self._unknown.get(other), self._of.get(other))
-        return not any(line in found for line, both in zip((other, one), sets) for found in both if found)
-
-    def _replaced_by(self, line: Element | None, removed: Iterable[Element], at: int) -> set[Element]:
-        """Return those of the removed lines that this line has replaced, as the first one (`at` 0) or the last (-1)."""
-        if line is None:
-            return set()
-        ends: dict[int, bool] = {}
-        some = [one for one in removed if one in self._of.get(line, ())]
-        for one in some:
-            lines = self._instead[one]
-            if id(lines) not in ends:
-                ends[id(lines)] = self._present(lines)[at] is line
-        return {one for one in some if ends[id(self._instead[one])]}
-
-    def _present(self, lines: list[Element]) -> list[Element]:
-        """Return the lines, with those that have replaced removed ones of them, and so on."""
-        found: dict[Element, None] = {}
-        left, known = lines[::-1], set()
-        while left:
-            one = left.pop()
-            instead = self._instead.get(one, [])
-            if not instead or one not in self._gone:
-                found[one] = None
-            elif id(instead) not in known:
-                known.add(id(instead))
-                left += instead[::-1]
-        return list(found)
+        lines = [*self._before]
+        numbers = {one: -number for number, one in enumerate(lines)}
+        left = {one: len(before) for one, before in self._before.items()}
+        instead: dict[Element, list[Element]] = {}
+        first: dict[int, Element] = {}  # of each change: it is behind the last line that the change removed
+        for one, hunk in self._hunks.items():
+            gone = [line for line in hunk.removed[-1:] if line not in self._returned]
+            if first.setdefault(id(hunk), one) is one and gone:
+                instead.setdefault(gone[0], []).append(one)
+                left[one] += 1
+        found, free = [], [numbers[one] for one in lines if not left[one]]
+        heapify(free)
+        while free:
+            one = lines[-heappop(free)]
+            found.append(one)
+            for other in (*self._behind[one], *instead.get(one, ())):
+                left[other] -= 1
+                if not left[other]:
+                    heappush(free, numbers[other])
+        return found
 
 
-def _tied(rows: list[_Row], first: int, last: int) -> list[_Row]:
-    for row in rows[first + 1 : last + 1]:
+def _reached(
+    lines: Sequence[Element], edges: Mapping[Element, Collection[Element]], places: Mapping[Element, int]
+) -> dict[Element, int]:  # fmt: skip
+    """Return for each of the `lines` those of `places` that the edges lead to from it, as a number with their bits."""
+    found: dict[Element, int] = {}
+    for one in lines:
+        found[one] = 0
+        for other in edges[one]:
+            if other in found:
+                found[one] |= found[other] | (other in places) << places.get(other, 0)
+    return found
+
+
+def _tied(rows: list[_Row]) -> list[_Row]:
+    for row in rows[1:]:
         row.is_tied = True
     return rows
-
-
-def _all_of(sets: dict[Element, set[Element]], lines: Iterable[Element]) -> set[Element]:
-    """Return all that the sets of these lines have; lines of one hunk share theirs."""
-    return set().union(*{id(found): found for one in lines if (found := sets.get(one))}.values())
 
 
 if TYPE_CHECKING:
@@ -479,18 +426,6 @@ class ChangedFile:
         return any(author.session in sessions for author in self.authors)
 
 
-class OwnedLine(NamedTuple):
-    """One line of the present file.
-
-    authors   all that may have written it, empty for a committed line
-    at_head   index of a committed line in the last commit; None for an uncommitted one
-    """
-
-    text: bytes
-    authors: tuple[Author, ...]
-    at_head: int | None
-
-
 def uncommitted(top: str, names: Sequence[str] = (), notes: Notes | None = None) -> list[ChangedFile]:
     """Return the uncommitted changes in the work tree `top`, by name.
 
@@ -528,20 +463,15 @@ def _rewritten(fold: Fold) -> list[tuple[Author, Author]]:
     return found
 
 
-def owned_lines(file: DirtyFile) -> list[OwnedLine]:
-    """Return the lines of the present file, each with its authors. Raises NoLines, OSError."""
+def owned_lines(file: DirtyFile) -> list[Line]:
+    """Return the lines of the present file, those with another end by its authors. Raises NoLines, OSError."""
     fold = Fold(file.path, file.head)
-    lines, found = fold.lines(), []
-    old = new = 0
-    for change in with_end(fold):
-        for at in range(change.old - old):
-            line = lines[new + at]
-            if as_stored(line.text, file.converts) == fold.head[old + at]:
-                found.append(OwnedLine(line.text, (), old + at))
-            else:
-                found.append(OwnedLine(line.text, line.ended_by, None))
-        found += [OwnedLine(line.text, line.authors, None) for line in change.added]
-        old, new = change.old + len(change.removed), change.new + len(change.added)
+    fold.changes()  # they may give a line more authors
+    found = []
+    for line in fold.lines():
+        if line.head is not None and as_stored(line.text, file.converts) != fold.head[line.head]:
+            line = Line(line.text, line.ended_by)
+        found.append(line)
     return found
 
 

@@ -54,7 +54,7 @@ def _pause() -> list[Any]:
 def _refused_goes_on() -> list[Any]:
     """A call that the client has refused goes on: no hook runs after it, its log alone tells."""
     return [
-        mock.patch.object(told_ends, "logs_of", lambda *_given: None),
+        mock.patch.object(told_ends, "logs_of", lambda *_given: told_ends.Logs("", "", "")),
         mock.patch.object(owners.Authors, "_end_of", lambda *_given: 0),
     ]
 

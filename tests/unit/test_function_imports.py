@@ -22,7 +22,7 @@ REASONS = {
     """,
     "the library is loaded for a new store alone": "store/schema",
     "each session has a server, which answers its first questions before it loads its tools": """
-        agents/tools changes/tries/tool server/app server/service
+        agents/tools changes/tools server/app server/service
     """,
     "each worker has a supervisor, which needs no event loop": """
         agents/harness/servers agents/harness/events agents/harness/permissions agents/harness/record

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+import zlib
 from typing import Any
 
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.repository import Tree, tree_at
 from swarm_hook_core.state import local_store
 from swarm_hook_core.traces import head as heads
 from swarm_hook_core.traces.head import Head, Note
+from swarm_hook_core.untrusted_text import named
+from swarm_hook_core.wording import and_more
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,19 +89,11 @@ def at_turn(runtime: str, session_id: str, folder: str, driver: Any) -> str:
         if session is not None:
             moved = words_of(runtime, session_id, session, top, note, head, reader, time.time())
             words = "\n".join(filter(None, (words, moved)))
-    said, told = _of_local_files(top, told)
+    said, tree = list[str](), tree_at(top)
+    if tree is not None:
+        said, told = _of_settings(tree, told)
     heads.note(runtime, session_id, top, head, told)
     return "\n".join(filter(None, (words, *said)))
-
-
-def _of_local_files(top: str, told: set[str]) -> tuple[list[str], set[str]]:
-    from swarm_hook_core.repository import tree_at
-    from swarm_hook_core.traces.head import local_files
-
-    tree = tree_at(top)
-    if tree is None:
-        return [], told
-    return local_files.news(tree, told)
 
 
 def _of_lost_tree(runtime: str, session_id: str, folder: str, top: str) -> str:
@@ -112,3 +109,76 @@ def _of_lost_tree(runtime: str, session_id: str, folder: str, top: str) -> str:
             return wording.tree_has_gone(folder, top)
         folder = os.path.dirname(folder)
     return ""
+
+
+# The settings of a repository that are part of no commit: a change of them is told once, as a turn begins.
+#
+# ``info/exclude`` hides files from ``git status``, ``info/attributes`` has git convert or merge contents in another
+# way, and ``core.worktree`` has git act on another folder. No hook of git's tells of a change, and no diff shows it.
+
+SECONDS = 0.5  # for git's answers
+NAMED = 3  # files in the words
+
+
+def _of_settings(tree: Tree, told: set[str]) -> tuple[list[str], set[str]]:
+    """Return sentences about changes since the session's facts `told`, and its facts from now on.
+
+    Without facts of these kinds in `told` there is no news: the session learns them here.
+    """
+    now = {f"{name}={_state(tree, name)}" for name in ("info/exclude", "info/attributes", "config")}
+    known = {fact for fact in told if fact.partition("=")[0] in _WORDS}
+    place = {fact for fact in known if fact.startswith("core.worktree=")}
+    if any(fact.startswith("config=") for fact in now - known):
+        place = {f"core.worktree={zlib.crc32(_worktree(tree).encode())}"}
+    now |= place
+    words: list[str] = []
+    if known:
+        words = [_WORDS[fact.partition("=")[0]](tree) for fact in sorted(now - known)]
+    return [one for one in words if one], (told - known) | now
+
+
+def _state(tree: Tree, name: str) -> int:
+    try:
+        return os.stat(os.path.join(tree.common, name)).st_mtime_ns
+    except OSError:
+        return 0  # missing
+
+
+def _worktree(tree: Tree) -> str:
+    try:
+        return Repository(tree.top, SECONDS).setting("core.worktree")
+    except (NoAnswer, Refused):
+        return ""  # as if it were not set
+
+
+def _excluded(tree: Tree) -> str:
+    try:
+        files = Repository(tree.top, SECONDS).hidden([""])
+    except (NoAnswer, Refused):
+        return ""  # git was too slow: the files are protected all the same
+    if not files:
+        return ""
+    shown = ", ".join(named(one) for one in files[:NAMED]) + and_more(len(files) - NAMED)
+    return (
+        f"swarm: .git/info/exclude has changed, and hides from `git status`: {shown}. No commit has them: they stay the"
+        " work of who made them."
+    )
+
+
+def _attributes(_tree: Tree) -> str:
+    return "swarm: .git/info/attributes has changed: git may merge or convert files of this repository in another way."
+
+
+def _moved(tree: Tree) -> str:
+    place = _worktree(tree)
+    if not place:
+        return ""
+    return f"swarm: core.worktree of this repository is {named(place)} now: git commands here act on that folder."
+
+
+_WORDS = {
+    "info/exclude": _excluded,
+    "info/attributes": _attributes,
+    "config": lambda _tree: "",
+    "core.worktree": _moved,
+}

@@ -24,17 +24,15 @@ of the session's last write. Permissions say its state:
 The kernel copies, or shares the blocks where the file system can. Nothing is hashed before a write; ``pruning`` folds
 equal contents, drops files that git ignores, and holds the bounds.
 
-    names     the file names of versions
     stored    the versions of a file
-    acts      the calls that may have written a file
+    acts      the calls that may have written a file; saves and undos of persons
+    replay    the inputs of write tools, and the content after them
+    layout    steps parted by changes of layout, and by inputs
     notes     everything noted in a place, read once
     steps     the steps of a file, and their authors
     lines     the lines of a file, and their authors: `lines_of`, `Fold`
-    by_persons  saves and undos of persons
-    reflog    commits that have changed a file since some time
     pruning   bounds, ignored files, equal contents
-    locked    contents of locked files
-    earlier   contents of locked files that releases before this store have kept
+    locked    contents of locked files, and the file names of versions
 
 This module holds only the copy. A check loads it when a copy is due.
 """

@@ -198,7 +198,7 @@ def _act(noted: JournalNotes, entry: Entry, looks: Collection[int], is_known: bo
     is_once = entry.kind in ("wrote", "will") and entry.tool not in SHELL
     is_ended = end_ns < float("inf") and (end_ns == look_ns or ends.is_noted(end_ns))
     if not is_ended and not is_known:
-        told_ns = noted.told_end_of(entry)
+        told_ns = noted.logs.end_of(entry.agent, entry.at_ns)
         if told_ns:
             end_ns, is_ended = min(end_ns, told_ns), True
     late_ns = end_ns
@@ -206,14 +206,23 @@ def _act(noted: JournalNotes, entry: Entry, looks: Collection[int], is_known: bo
         late_ns = min(end_ns, entry.at_ns + OWN_NS)
     act = Act(author, end_ns, late_ns, is_once, entry.kind in ("wrote", "will"), is_ended)
     if entry.tool in SHELL:
-        act.end_ns = max(end_ns, noted.end_apart_of(entry))
+        act.end_ns = max(end_ns, noted.logs.end_apart(entry.agent, entry.at_ns))
         act.is_long = act.end_ns > late_ns and (act.end_ns > end_ns or not is_ended)
     return act
 
 
-def authors_of(acts: Iterable[Act]) -> tuple[Author, ...]:
+def joined(authors: Iterable[Author]) -> tuple[Author, ...]:
     """Return one Author for each session and agent, of its last call."""
-    return tuple({(act.author.session, act.author.agent): act.author for act in acts}.values())
+    found: dict[tuple[str, ...], Author] = {}
+    for author in authors:
+        key = (*author.session, author.agent)
+        if key not in found or found[key].at_ns < author.at_ns:
+            found[key] = author
+    return tuple(found.values())
+
+
+def authors_of(acts: Iterable[Act]) -> tuple[Author, ...]:
+    return joined(act.author for act in acts)
 
 
 def number_in(text: str) -> int:

@@ -54,14 +54,16 @@ class Line:
 
     authors   all that may have written it, empty for a committed line
     ended_by  of a committed line with another line end than in the commit: all that may have changed its end
+    head      index of a committed line in the last commit, else None
     """
 
-    __slots__ = ("text", "authors", "ended_by")
+    __slots__ = ("text", "authors", "ended_by", "head")
 
-    def __init__(self, text: bytes, authors: Authors, ended_by: Authors = ()):
+    def __init__(self, text: bytes, authors: Authors, ended_by: Authors = (), head: int | None = None):
         self.text = text
         self.authors = authors
         self.ended_by = ended_by
+        self.head = head
 
     @property
     def is_committed(self) -> bool:
@@ -185,9 +187,9 @@ class Fold:
     def lines(self) -> list[Line]:
         """Return the present lines."""
         if not self._known_lines:
-            committed = {new for _old, new in self._pairs()}
+            committed = {new: old for old, new in self._pairs()}
             self._known_lines = [
-                Line(one.text, (), one.ended_by or one.authors or (PERSON,))
+                Line(one.text, (), one.ended_by or one.authors or (PERSON,), committed[index])
                 if index in committed
                 else Line(one.text, one.authors or (PERSON,))
                 for index, one in enumerate(self.alive)
@@ -264,6 +266,7 @@ class Fold:
         `is_undo`: a line that was removed before comes back, with its own authors. `moves`: so does one that was moved.
         """
         alive: list[Element] = []
+        gone: list[Element] = []  # one that is moved does not come back with its new place
         present = [one.text for one in self.alive]
         if present == content:
             return  # mostly: a look after a write
@@ -277,7 +280,7 @@ class Fold:
             added: list[Element] = []
             for one in removed:
                 self._remove(one, authors)
-            self.removed += removed
+            gone += removed
             for text in content[new:new_start]:
                 if writers := moved.pop(words_of(text), ()):
                     added.append(Element(text, writers))
@@ -295,6 +298,7 @@ class Fold:
                     one.text, one.ended_by = text, authors
             alive += kept
         self.alive = alive
+        self.removed += gone
 
     @staticmethod
     def _remove(one: Element, authors: Authors) -> None:
@@ -410,7 +414,10 @@ class Fold:
         return self._known_pairs
 
     def _paired(self) -> list[tuple[int, int]]:
-        fixed = [(one.head, index) for index, one in enumerate(self.alive) if one.head is not None]
+        known = [(one.head, index) for index, one in enumerate(self.alive) if one.head is not None]
+        heads = [head for head, _index in known]
+        parts = _equal_parts(sorted(heads), heads)  # undos may have brought lines back at other places
+        fixed = [known[at + number] for _sorted, at, size in parts for number in range(size)]
         found, old, new = [], 0, 0
         for old_end, new_end in [*fixed, (len(self.head), len(self.alive))]:
             if old < old_end and new < new_end:  # perhaps lines that were committed after a session had written them
@@ -473,7 +480,7 @@ def _merged(*authors: Authors) -> Authors:
     return tuple(dict.fromkeys(one for some in authors for one in some))
 
 
-def _equal_parts(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int, int]]:
+def _equal_parts(old: Sequence[object], new: Sequence[object]) -> list[tuple[int, int, int]]:
     return equal_parts(old, new, exact_up_to=POPULAR) or []
 
 

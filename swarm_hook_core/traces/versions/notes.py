@@ -107,7 +107,6 @@ class JournalNotes:
         self._reading = Reading(None, real_paths())
         self._commands = UnreadCommands(data, self._reading, most_files=None)
         self._logs: Logs | None = None
-        self._has_logs = True  # until they are looked for, once
         of_kind = {kind.encode(): lines for kind, lines in self._of_kind.items()}
         for words, raw in journal.heads(self.data):
             self.ends.add(words)
@@ -116,24 +115,11 @@ class JournalNotes:
             self._of_file.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], []).append(raw)
         self.ends.sort()
 
-    def told_end_of(self, entry: Entry) -> int:
-        """Return the end of a call by the client's log, 0 if unknown. After an interrupted call no hook runs."""
-        logs = self._told()
-        if logs is None:
-            return 0
-        return logs.end_of(entry.agent, entry.at_ns)
-
-    def end_apart_of(self, entry: Entry) -> int:
-        """Return the end of a command that went on in the background after its launch, 0 if it did not."""
-        logs = self._told()
-        if logs is None:
-            return 0
-        return logs.end_apart(entry.agent, entry.at_ns)
-
-    def _told(self) -> Logs | None:
-        if self._logs is None and self._has_logs:
+    @property
+    def logs(self) -> Logs:
+        """The logs of the client. They tell the end of an interrupted call, after which no hook runs."""
+        if self._logs is None:
             self._logs = told_ends.logs_of(self.name, self.owner[1])
-            self._has_logs = self._logs is not None
         return self._logs
 
     def of_file(self, path: str, kinds: Collection[str]) -> Iterator[Entry]:

@@ -39,6 +39,7 @@ from swarm_hook_core.traces.versions.acts import (
     Acts,
     Author,
     authors_of,
+    joined,
     number_in,
 )
 from swarm_hook_core.traces.versions.layout import Explained, brings_words, explain, laid_out
@@ -233,7 +234,7 @@ class History:
             self._go_to(middle, owners, is_layout=True)
         if self.moments[-1] is not after:
             if is_open and (is_formatted or made != old or not brings_words(old, new)):
-                authors = tuple({(one.session, one.agent): one for one in (*owners, *authors)}.values())
+                authors = joined((*owners, *authors))
             self._go_to(after, authors, is_left)
             self._steps[-1].moves = is_open
 

@@ -15,7 +15,7 @@ from swarm_hook_core.untrusted_text import named
 from swarm_mcp.answers.size import width
 from swarm_mcp.answers.views import short
 from swarm_mcp.changes.authorship import Contributor, contributors_of
-from swarm_mcp.changes.commit.parts import Group
+from swarm_mcp.changes.commit.parts import place_of
 from swarm_mcp.changes.dirty import SECONDS, committed_file, relative_names, top_over
 from swarm_mcp.changes.owners import PERSONS, Owners, last_of, owners_for
 from swarm_mcp.changes.patch import patch_of, quoted_name, whole_patch
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from swarm_hook_core.traces.versions.acts import Author
+    from swarm_hook_core.traces.versions.lines import Line
     from swarm_mcp.changes.dirty import DirtyFile
-    from swarm_mcp.changes.uncommitted import ChangedFile, OwnedLine, Piece
+    from swarm_mcp.changes.uncommitted import ChangedFile, Piece
 
     Session = tuple[str, str]
 
@@ -160,10 +161,9 @@ def _say_file(top: str, one: ChangedFile, sessions: Collection[Session] | None, 
         sessions = {author.session for author in one.authors}
     pieces, parted = chosen(one.pieces, lambda piece: not piece.sessions.isdisjoint(sessions))
     for some in parted:
-        group = Group(some, lambda author: author.session in sessions)
-        place = group.place(one.file)
+        place = place_of(some, one.file)
         place.path = name
-        say_patch(f"# {place.words}: {_NO_ORDER}: {owners.names(group.authors)}\n".encode())
+        say_patch(f"# {place.words}: {_NO_ORDER}: {owners.names(place.authors)}\n".encode())
     if parted and not pieces and not one.has_new_mode:
         return
     if has_whole and (one.has_new_mode or not one.pieces):
@@ -302,7 +302,7 @@ def blame(args: Arguments) -> int:
     file = committed_file(top, name)
     with Store(read_only=True) as store:
         owners = owners_for(store, args)
-        lines: list[OwnedLine] = []
+        lines: list[Line] = []
         try:
             if not file.reason:
                 lines = owned_lines(file)
@@ -313,12 +313,12 @@ def blame(args: Arguments) -> int:
         if file.reason:
             return _say_reason(args, file, owners)
         commits: Commits = {}
-        if not args.given("--uncommitted") and any(line.at_head is not None for line in lines):
+        if not args.given("--uncommitted") and any(line.head is not None for line in lines):
             commits = _commits(top, name)
         numbered = [
             (number, line)
             for number, line in enumerate(lines, 1)
-            if first <= number <= last and (line.at_head is None or not args.given("--uncommitted"))
+            if first <= number <= last and (line.head is None or not args.given("--uncommitted"))
         ]
         if len(lines) < first > 1:
             raise SwarmError(f"{path} has no line {first}: it has {len(lines)}")
@@ -354,14 +354,14 @@ def _say_reason(args: Arguments, file: DirtyFile, owners: Owners) -> int:
     return 0
 
 
-def _say_lines(numbered: list[tuple[int, OwnedLine]], commits: Commits, owners: Owners, reader: Reader) -> None:
+def _say_lines(numbered: list[tuple[int, Line]], commits: Commits, owners: Owners, reader: Reader) -> None:
     if not numbered:
         say("(no uncommitted lines)")
         return
     rows = []
     for number, line in numbered:
         text = line.text.decode("utf-8", "replace").rstrip("\r\n").expandtabs(TAB)
-        columns, style = _committed(commits.get(line.at_head, UNKNOWN)), "faint"
+        columns, style = _committed(commits.get(line.head, UNKNOWN)), "faint"
         if line.authors:
             columns, style = _uncommitted(line, owners, reader), "name"
         rows.append((columns, style, number, text))
@@ -373,7 +373,7 @@ def _say_lines(numbered: list[tuple[int, OwnedLine]], commits: Commits, owners: 
         say_row((*cells, (f"{number:>{digits}}", "faint"), (text, "")))
 
 
-def _uncommitted(line: OwnedLine, owners: Owners, reader: Reader) -> tuple[str, str, str]:
+def _uncommitted(line: Line, owners: Owners, reader: Reader) -> tuple[str, str, str]:
     """Return the authors, the time, and the tool with the task, of an uncommitted line."""
     last, when = last_of(line.authors), ""
     task = owners.task(last)
@@ -397,12 +397,12 @@ def _padded(text: str, cells: int) -> str:
     return text + " " * (cells - width(text))
 
 
-def _described_line(number: int, line: OwnedLine, commits: Commits, owners: Owners) -> dict[str, Any]:
-    commit, by = commits.get(line.at_head, UNKNOWN)
+def _described_line(number: int, line: Line, commits: Commits, owners: Owners) -> dict[str, Any]:
+    commit, by = commits.get(line.head, UNKNOWN)
     return {
         "line": number,
         "text": line.text.decode("utf-8", "replace"),
-        "committed": line.at_head is not None,
+        "committed": line.head is not None,
         "authors": [owners.described(author) for author in line.authors],
         "commit": commit.id or None,
         "author": commit.author or None,

@@ -11,7 +11,7 @@ from swarm_mcp.changes.commit.parts import Authorship
 from swarm_mcp.changes.owners import PERSONS
 from swarm_mcp.changes.planning import Plan
 from swarm_mcp.changes.records import Record
-from swarm_mcp.changes.tries.coming import tester
+from swarm_mcp.changes.tries.running import tester
 from swarm_mcp.changes.undoing import NotUndone, Undoing, patch_of, turn_began
 from swarm_mcp.cli.arguments import CHANGES, DOING, INSTANCES, JSON, SCOPE, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.commands.log import since_when

@@ -1,13 +1,9 @@
 """A commit of one author's uncommitted changes alone, beside the changes of all others.
 
     parts          the changes of the author, of others, and of both
-    whole          the authors of changes that no line shows
     making         the private index, the repository's hooks, the signed commit
-    apart          a work tree for hooks, beside uncommitted changes of others
-    rewritten      files that hooks have changed there
+    apart          git with the repository's own programs; a work tree for hooks, beside changes of others
     landing        the branch and the shared index, changed together or not at all
-    shared_index   the shared index after the commit
-    git            git, with the repository's own programs
 
 No file of the work tree is written, but for those that hooks rewrite, as for `git commit`. The shared index changes
 only where the commit does.

@@ -16,7 +16,7 @@ import stat
 
 from swarm_hook_core.paths import FolderOf
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import PERSON, Author
+from swarm_hook_core.traces.versions.acts import PERSON, Author, joined
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import IS_PROGRAM, History
@@ -24,7 +24,7 @@ from swarm_hook_core.watching.records import read
 from swarm_mcp.changes.dirty import LINK, NONE, PROGRAM, SUBMODULE, object_id
 from swarm_mcp.changes.owners import A_PERSON, session_in_words
 from swarm_mcp.changes.patch import result_of
-from swarm_mcp.changes.uncommitted import ChangedFile, joined, pieces_of, tied
+from swarm_mcp.changes.uncommitted import ChangedFile, pieces_of, tied
 from swarm_mcp.sessions.acting import NO_AGENTS
 from swarm_mcp.store import Store
 
@@ -174,11 +174,14 @@ class Group:
         self.is_others = not any(map(is_own, self.authors))
         self.has_own_lines = any(all(map(is_own, piece.authors)) for piece in pieces)
 
-    def place(self, file: DirtyFile) -> Place:
-        if file.new_mode == NONE:
-            return Place(file.name, 0, 0, self.authors, REMOVED)
-        first, last = self.pieces[0], self.pieces[-1]
-        return Place(file.name, first.new + 1, last.new + len(last.added), self.authors)
+
+def place_of(pieces: Sequence[Piece], file: DirtyFile) -> Place:
+    """Return the place of these pieces of a file, that lie side by side."""
+    authors = joined(author for piece in pieces for author in piece.authors)
+    if file.new_mode == NONE:
+        return Place(file.name, 0, 0, authors, REMOVED)
+    first, last = pieces[0], pieces[-1]
+    return Place(file.name, first.new + 1, last.new + len(last.added), authors)
 
 
 class Parts:
@@ -234,9 +237,9 @@ class Parts:
             groups = [Group(pieces, self._is_own)]
         own = [group for group in groups if group.is_own]
         shared = [group for group in groups if not group.is_own and not group.is_others]
-        others = [group.place(file) for group in groups if group.is_others]
+        others = [place_of(group.pieces, file) for group in groups if group.is_others]
         mode = self._mode(file, is_named, bool(own))
-        places = [group.place(file) for group in shared]
+        places = [place_of(group.pieces, file) for group in shared]
         if own or is_named or (is_removed and has_others) or any(group.has_own_lines for group in shared):
             self.overlaps += places
         else:

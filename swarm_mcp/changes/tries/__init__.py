@@ -4,13 +4,12 @@
     folder     the place of a try's own files, with those of its command: bounds, times, one try at a time
     space      a view of the checkout for one command (Linux): an overlay or another folder at the checkout's own path
     copy       another folder with the checkout's files, where no overlay can be
-    running    one run: picture, folder, view, command, comparison
-    whose      the search for the authors of the lines that make a command fail
+    running    one run: picture, folder, view, command, comparison; the run on the files of a coming commit
+    whose      the search for the authors of the lines that make a command fail, and its answer
     written    the files that the command of a kept try wrote: as a patch, and back into the checkout
     leftovers  what tries keep on the disk
-    coming     a run on the files of a coming commit (`swarm-mcp commit --try`)
-    trial      the authors of a picture by name; blaming: the answer of --whose
-    tool       the MCP tool; doctor: the finding; the command is ``changes.commands.tries``
+    trial      the authors of a picture by name
+    doctor     the finding; the command is ``changes.commands.tries``
 
 Nothing in the checkout changes. Without an honest answer there is an error.
 """

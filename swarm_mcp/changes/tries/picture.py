@@ -10,12 +10,13 @@ import os
 from typing import NamedTuple
 
 from swarm_hook_core.traces import state_of
+from swarm_hook_core.traces.versions.acts import joined
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_mcp.changes.commit.apart import NO_FILE, Git, split
-from swarm_mcp.changes.commit.parts import Place, mode_writers, writers_of
-from swarm_mcp.changes.dirty import NONE, SUBMODULE
+from swarm_mcp.changes.commit.parts import Place, mode_writers, place_of, writers_of
+from swarm_mcp.changes.dirty import SUBMODULE
 from swarm_mcp.changes.patch import result_of
-from swarm_mcp.changes.uncommitted import chosen, joined, tied, uncommitted
+from swarm_mcp.changes.uncommitted import chosen, tied, uncommitted
 from swarm_mcp.errors import Refused
 
 TYPE_CHECKING = False
@@ -174,7 +175,7 @@ class Picture:
             return wanted(piece.sessions) and (only is None or only(name, numbers[id(piece)]))
 
         pieces, parted = chosen(one.pieces, is_wanted)
-        unplaced += [_place(one, some) for some in parted]
+        unplaced += [place_of(some, file) for some in parted]
         is_all = len(pieces) == len(one.pieces)
         is_same_mode = has_whole or not one.has_new_mode
         if is_all and (pieces or has_whole) and is_same_mode:
@@ -185,14 +186,6 @@ class Picture:
         if has_whole and one.has_new_mode:
             mode = file.new_mode
         return Content(STORED, mode, result_of(one, pieces))
-
-
-def _place(one: ChangedFile, pieces: Sequence[Piece]) -> Place:
-    authors = joined(author for piece in pieces for author in piece.authors)
-    if one.file.new_mode == NONE:
-        return Place(one.file.name, 0, 0, authors, "removed")
-    first, last = pieces[0], pieces[-1]
-    return Place(one.file.name, first.new + 1, last.new + len(last.added), authors)
 
 
 def groups_of(pieces: Sequence[Piece]) -> list[tuple[int, ...]]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from swarm_hook_core.kernel import namespace
 from swarm_mcp.changes.commit.apart import Git, split
+from swarm_mcp.changes.commit.landing import Moved
 from swarm_mcp.changes.tries import folder as folders
 from swarm_mcp.changes.tries import space
 from swarm_mcp.changes.tries.copy import Copy
@@ -26,7 +27,7 @@ from swarm_mcp.processes.reaper import Reaper
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import IO
 
     from swarm_hook_core.repository import Tree
@@ -336,3 +337,26 @@ def _all_files(folder: str, top: str) -> list[str]:
     return [
         os.path.relpath(os.path.join(inner, one), top) for inner, _folders, names in os.walk(folder) for one in names
     ]
+
+
+def tester(tree: Tree, folder: str, text: str, is_caught: bool) -> Callable[[str, str], None]:
+    """Return the `test` for ``Commit.make``: it runs a shell command in `folder`, on the content of the commit.
+
+    It raises Refused if the command fails, and Moved if the command may have seen files that changed meanwhile.
+    """
+    command = Command(["/bin/sh", "-c", text], os.path.realpath(folder), os.environ)
+
+    def test(head: str, made: str) -> None:
+        picture = Picture(tree.top)
+        if picture.head != head:
+            raise Moved
+        with Run(tree, picture, picture.of_commit(made), command, is_caught) as run:
+            run.begin()
+            result = run.end()
+        if result.changed:
+            raise Moved
+        if result.code:
+            words = f"nothing was committed: on the commit's files the command ended with exit code {result.code}"
+            raise Refused(words, exit=result.code, output=result.output.decode(errors="replace"))
+
+    return test

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+from collections.abc import Collection
 from itertools import chain, combinations
 from pathlib import Path
 from unittest import mock
@@ -23,16 +25,27 @@ FIRST = range(0, 3000 if os.environ.get("SWARM_THOROUGH") else 600, 100)  # seed
 CHOICES = list(chain.from_iterable(combinations(range(3), size) for size in range(4)))
 
 
-class Known:
-    """A file's history with these contents, the last commit's first; each other one is by one author."""
+class Undo(Step):
+    """The step of an undo."""
 
-    def __init__(self, contents: list[str], authors: list[int]):
+    is_undo = True
+
+
+class Known:
+    """A file's history with these contents, the last commit's first; each other one is by one author.
+
+    undos  numbers of the steps that are undos
+    """
+
+    def __init__(self, contents: list[str], authors: list[int], undos: Collection[int] = ()):
+        self._undos = undos
         self.moments = [Moment(at, at, True, None, text.encode()) for at, text in enumerate(contents, 1)]
         self._authors = authors
 
     def steps(self) -> list[Step]:
         pairs = zip(self.moments, self.moments[1:], self._authors)
-        return [Step(before, after, (AUTHORS[who],)) for before, after, who in pairs]
+        kinds = [(Undo if number in self._undos else Step) for number in range(len(self._authors))]
+        return [kind(before, after, (AUTHORS[who],)) for kind, (before, after, who) in zip(kinds, pairs)]
 
     def earlier(self) -> tuple[Author, ...]:
         return ()
@@ -41,11 +54,11 @@ class Known:
         return tuple(AUTHORS)
 
 
-def changed(path: Path, contents: list[str], authors: list[int]) -> ChangedFile:
+def changed(path: Path, contents: list[str], authors: list[int], undos: Collection[int] = ()) -> ChangedFile:
     """Return the uncommitted changes of a file with this history."""
     path.write_text(contents[-1])
     head = contents[0].encode()
-    with mock.patch.object(lines, "History", lambda *_words: Known(contents, authors)):
+    with mock.patch.object(lines, "History", lambda *_words: Known(contents, authors, undos)):
         fold = lines.Fold(str(path), head)
     file = DirtyFile(path.name, str(path), PLAIN, PLAIN, "")
     file.head = head
@@ -67,6 +80,24 @@ def test_the_content_with_a_choice_of_authors_is_that_of_the_model(first: int, t
             else:
                 assert result_of(one, found).decode() == edits.with_only(choice), (seed, choice)
     assert named < 100 * len(CHOICES) / 4
+
+
+@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.sampled
+def test_all_pieces_are_the_present_content_after_any_undos(first: int, tmp_path: Path) -> None:
+    """So it is where an undo brings a line of the commit back at another place."""
+    for seed in range(first, first + 100):
+        edits, choose = Edits(seed, 5), random.Random(seed)
+        contents, authors, undos = edits.contents, edits.authors, []
+        for number in range(4):
+            text = choose.choice([*contents, contents[-1] + f"more {number}\n"])
+            if text != contents[-1]:
+                undos += [len(authors)] * (text in contents)
+                contents.append(text)
+                authors.append(number % 3)
+        one = changed(tmp_path / "file", contents, authors, undos)
+        assert result_of(one, one.pieces).decode() == contents[-1], seed
+        assert result_of(one, []).decode() == contents[0], seed
 
 
 @pytest.mark.parametrize("first", FIRST)

@@ -61,6 +61,15 @@ def test_a_removal_that_an_undo_has_given_back_is_its_session_s(scene: Scene) ->
     assert scene.git("show", "HEAD:notes.md") == "alpha\ngamma\n"
 
 
+def test_a_moved_line_is_told_right_after_its_undo_and_the_undo_of_that(scene: Scene) -> None:
+    scene.me.edit("notes.md", TEXT, "beta\ngamma\nalpha\n")
+    done = scene.undoes(of=scene.me)
+    scene.undoes("--undo", done["id"])
+    patch = scene.folder / "patch"
+    patch.write_text(scene.ground.swarm("diff").out)
+    scene.git("apply", "-R", "--check", str(patch))
+
+
 def test_the_lines_of_others_stay(scene: Scene) -> None:
     scene.me.edit("notes.md", "alpha", "MINE")
     scene.peer.edit("notes.md", "gamma", "THEIRS")
