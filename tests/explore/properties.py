@@ -2,11 +2,12 @@
 
 import math
 import os
+import re
 import sqlite3
 
 from explore.git import Repository
 from explore.ground import Ground, files
-from explore.history import BEGINS, ENDS, Commit, Ended, Left, commits, judged, values_in
+from explore.history import BEGINS, END, ENDS, Commit, Ended, Left, commits, judged, values_in
 from explore.rarer_truths import rarer_truths
 from explore.world import FAIL, JUMP, KILL, PAUSE
 from swarm_hook_core.traces.versions.lines import Fold
@@ -86,8 +87,9 @@ def hook_times(ended: Ended) -> list[str]:
 
 def lost_updates(ended: Ended, ground: Ground) -> list[str]:
     """At `turn` no line is lost. At `keep` a line may be lost if a writer had been told of the other change."""
-    if ended.did(FAIL) or ended.did(JUMP):
-        return []  # hooks fail open
+    if ended.did(JUMP):
+        return []
+    after = over(ended, ground)
     with open(os.path.join(ground.work, "notes.md"), encoding="utf-8", errors="replace") as file:
         text = file.read()
     told = any(words[0] in ("told", "restores") for _process, words in ended.words)
@@ -102,11 +104,34 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
     for at, (process, words) in enumerate(ended.words):
         if words[0] == "wrote" and words[1] == "Edit":
             line = f"\n{words[3]}"
-            if process in have_taken_back or (is_seen and at < seen):
+            asked = [n for n in range(at) if ended.words[n][0] == process and ended.words[n][1][0] == "asks"][-1]
+            if process in have_taken_back or (is_seen and at < seen) or asked < after:
                 continue
             if line not in text and not ended.killed:  # one that is killed may leave half a file
                 found.append(f"the line of {process} was lost, and no writer was told")
     return found
+
+
+def over(ended: Ended, ground: Ground) -> int:
+    """Return the place of the first word after all calls that a fault has met: hooks fail open, but for these alone.
+
+    A hook that fails open writes that down; without such a line there was none.
+    """
+    faults = [at for at, (_process, words) in enumerate(ended.words) if words == ["errs"]]
+    has_failed = os.path.exists(os.path.join(ground.state, "faults.jsonl")) or any(
+        words[0] in ("failed", "crashed") for _process, words in ended.words
+    )
+    if not faults or (len(faults) == 1 and not has_failed):
+        return 0
+    busy = set[int]()
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] in BEGINS:
+            busy.add(process)
+        elif words[0] in ENDS or words[:2] == ["hook", "PostToolUse"]:
+            busy.discard(process)
+        if at >= faults[-1] and not busy:
+            return at
+    return END
 
 
 def merged_texts(ended: Ended) -> list[str]:
@@ -219,7 +244,8 @@ def state_of_store(ended: Ended, ground: Ground) -> tuple[list[str], Left | None
         found += [f"{rows} rows have {events} events" for rows, events in pairs if rows != events]
     if ended.has_lost_power and ended.killed:
         return found, None
-    named = [(holder, f"{file}/".removeprefix(f"{ground.work}/").rstrip("/"), lease) for holder, file, lease in locks]
+    named = [(holder, re.sub(f"^{re.escape(ground.work)}2?/", "", f"{file}/").rstrip("/"), lease)
+             for holder, file, lease in locks]  # fmt: skip
     return found, Left(named, messages, tasks, [one for row in kept for one in values_in(row[0])])
 
 

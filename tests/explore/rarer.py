@@ -40,7 +40,8 @@ def shares_again(me: Process) -> None:
     """Take a lock for reading again and again."""
     with dealer(me) as mine:
         for _ in range(12):
-            mine.hold(mode="shared", seconds=HELD_SECONDS / 5)
+            mine.hold(mode="shared", seconds=HELD_SECONDS / 10)
+            time.sleep(HELD_SECONDS / 10)
 
 
 def upgrades(me: Process) -> None:
@@ -222,7 +223,9 @@ def locks_and_edits(me: Process) -> None:
     """Take a lock, edit the file, and release it."""
     with dealer(me) as mine:
         if mine.lock():
+            time.sleep(HELD_SECONDS / 2)
             me.write(FILE, "Edit", f"{me.number}.0\n")
+            time.sleep(HELD_SECONDS / 2)
             mine.release()
 
 
