@@ -141,6 +141,7 @@ class Dealer:
         """Claim the next task and end it; return False without one."""
         task = self.claim_next()
         if task:
+            self.me.think(2)
             self.end_task(task)
         return bool(task)
 
@@ -160,6 +161,12 @@ def locks(me: Process) -> None:
     with dealer(me) as mine:
         if mine.lock():
             mine.release()
+
+
+def locks_later(me: Process) -> None:
+    """Take a lock and release it, after a while."""
+    me.think(6)
+    locks(me)
 
 
 def locks_by_number(me: Process) -> None:
@@ -303,13 +310,15 @@ def messages(me: Process, by: Dealing = dealer) -> None:
     with by(me) as mine:
         for count in range(2):
             mine.send(f"{me.number}.{count}")
+            me.think(3)
 
 
 def reads_mail(me: Process, by: Dealing = dealer) -> None:
     """Take unread messages, twice."""
     with by(me) as mine:
-        mine.read()
-        mine.read()
+        for _ in range(2):
+            me.think(4)
+            mine.read()
 
 
 def reads_beside(me: Process) -> None:
@@ -370,7 +379,7 @@ def edits_through_relay(me: Process) -> None:
 
 
 ALL = (
-    locks, locks_by_number, keeps_lock, holds, keeps_asking, waits, shares, locks_pattern, locks_name, locks_in_trees, leases, looks, hands_over,
+    locks, locks_later, locks_by_number, keeps_lock, holds, keeps_asking, waits, shares, locks_pattern, locks_name, locks_in_trees, leases, looks, hands_over,
     takes_over, steals, asks_again, leaves, messages, reads_mail, reads_beside, tasks, values, commits,
     edits_through_relay,
 )  # fmt: skip

@@ -184,6 +184,7 @@ def _hold_in_steps(mine: Dealer, **how: str) -> None:
     """Take a lock, do some things with it, since a process is killed at a deed, and release it."""
     if mine.lock(**how):
         for _ in range(9):
+            time.sleep(CLIENT_SECONDS)
             mine.look(OTHER)
         mine.release()
 
@@ -216,6 +217,7 @@ def moves_over(me: Process) -> None:
 
 
 def _patch(me: Process, changes: str) -> None:
+    me.think(9)
     me.by_shell(f"apply_patch <<'EOF'\n*** Begin Patch\n{changes}*** End Patch\nEOF\n")
 
 

@@ -34,8 +34,9 @@ MEETINGS = (
     (("locks", "locks", "keeps_lock"), "keep"),
     (("keeps_lock", "edits"), "turn"),
     (("overwrites", "overwrites"), "keep"),
-    (("edits_after_a_cut", "edits"), "keep"),
+    (("edits_after_a_cut", "overwrites_later"), "keep"),
     (("edits_unanswered", "overwrites"), "keep"),
+    (("edits_unanswered", "overwrites_later"), "keep"),
     (("edits_after_a_cut", "edits_unanswered"), "turn"),
     (("edits_formatted", "saves"), "keep"),
     (("builds", "saves"), "keep"),
@@ -123,15 +124,15 @@ MEETINGS = (
     (("messages", "leaves"), "keep"),
     (("shares", "commits"), "keep"),
     (("shares", "shares", "steals"), "keep"),
-    (("overwrites", "saves"), "keep"),
+    (("overwrites_later", "saves"), "keep"),
     (("shares", "shares", "locks"), "keep"),
     (("waits", "holds", "locks"), "keep"),
     (("looks_and_overwrites", "edits"), "keep"),
     (("edits_two_and_undoes", "saves"), "keep"),
     (("edits_and_undoes", "holds"), "keep"),
-    (("edits_and_undoes", "overwrites"), "keep"),
+    (("edits_and_undoes", "overwrites_later"), "keep"),
     (("locks_and_edits", "runs_idly"), "keep"),
-    (("keeps_as_client", "locks", "joins_late"), "keep"),
+    (("keeps_as_client", "locks_later", "joins_late"), "keep"),
     (("locks_and_edits", "edits"), "turn"),
 )
 # Accidents beside switches: those of a meeting's schedules, in turn.
@@ -148,7 +149,7 @@ def plan(seed: int) -> Plan:
     roles, level = MEETINGS[seed % len(MEETINGS)]
     weather = WEATHERS[(seed // len(MEETINGS) + seed % len(MEETINGS)) % len(WEATHERS)]
     has_old_turn = level == "turn" and choose.random() < 0.4
-    has_power_cuts = weather == (KILL,) and choose.random() < 0.4
+    has_power_cuts = weather == (KILL,) and choose.random() < 0.3
     chances, most = [0] * len(ACTIONS), [0] * len(ACTIONS)
     chances[SWITCH], most[SWITCH] = choose.choice(SWITCHES), 400
     for action in weather:

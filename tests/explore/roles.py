@@ -40,6 +40,12 @@ def overwrites(me: Process) -> None:
     me.write("notes.md", "Write", f"{me.number}.w\n")
 
 
+def overwrites_later(me: Process) -> None:
+    """Replace a file without having read it, after a while."""
+    me.think(9)
+    overwrites(me)
+
+
 def rewrites(me: Process) -> None:
     """Read a file, and replace it twice by that text with own lines at its end: others' new lines are merged in."""
     if not me.run_command("cat notes.md"):
@@ -171,7 +177,7 @@ OF_OWNERS = (
     edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_two_and_undoes, edits_and_restores,
 )  # fmt: skip
 OF_FILES = (
-    edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, rewrites, appends_by_shell,
+    edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, overwrites_later, rewrites, appends_by_shell,
     looks_and_overwrites, runs_idly, commits_by_hand, warm.edits_by_checker,
 )  # fmt: skip
 NEED_GIT = frozenset(

@@ -244,7 +244,7 @@ STRANGERS = {
         '    except OSError:\n        return b""',
     ),
     "persons_save": (
-        "overwrites",
+        "overwrites_later",
         "a whole write goes over a person's save",
         f"{HOOKS}/check/rules.py",
         "        if not any(how != EDIT and os.path.lexists(os.path.join(*place))"
