@@ -10,6 +10,7 @@ from explore.ground import Ground, files
 from explore.history import BEGINS, END, ENDS, Commit, Ended, Left, commits, judged, values_in
 from explore.rarer_truths import rarer_truths
 from explore.world import FAIL, JUMP, KILL, PAUSE
+from swarm_hook_core.lookup import plain
 from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.changes.records import unreadable
 from swarm_mcp.changes.writing import recover
@@ -152,7 +153,10 @@ def merged_texts(ended: Ended) -> list[str]:
 
 
 def persons_lines(ended: Ended, ground: Ground) -> list[str]:
-    """A line that a person saved while no call, undo or restore was open stays, and counts as the person's."""
+    """A line that a person saved while no call, undo or restore was open stays, and counts as the person's.
+
+    Not so behind a command: what that has left is seen by its session's next hook alone.
+    """
     if ended.did(FAIL) or ended.did(JUMP):
         return []  # hooks fail open
     alone = lines_saved_alone(ended)
@@ -164,7 +168,9 @@ def persons_lines(ended: Ended, ground: Ground) -> list[str]:
     for name in alone:
         if name not in lines:
             found += [f"the person's line {name} was lost"] * (not is_restored)
-        elif not is_restored and not any(author.is_person for author in lines[name].authors):
+        elif name in behind_commands(ended) or is_restored:
+            continue
+        elif not any(author.is_person for author in lines[name].authors):
             found.append(f"the person's line {name} counts as another's")
     return found
 
@@ -187,6 +193,19 @@ def lines_saved_alone(ended: Ended) -> list[str]:
             is_alone = not busy and int(words[2]) > over_ns + TICK_NS
         elif words[0] == "saved" and is_alone:
             found.append(words[1])
+    return found
+
+
+def behind_commands(ended: Ended) -> set[str]:
+    """Return the lines that a person saved between a session's command and its next hook."""
+    found, behind = set[str](), set[int]()
+    for process, words in ended.words:
+        if words[0] == "runs":
+            behind.add(process)
+        elif words[:2] == ["hook", "PreToolUse"]:
+            behind.discard(process)
+        elif words[0] == "saves" and behind:
+            found.add(words[1])
     return found
 
 
@@ -244,7 +263,7 @@ def state_of_store(ended: Ended, ground: Ground) -> tuple[list[str], Left | None
         found += [f"{rows} rows have {events} events" for rows, events in pairs if rows != events]
     if ended.has_lost_power and ended.killed:
         return found, None
-    named = [(holder, re.sub(f"^{re.escape(ground.work)}2?/", "", f"{file}/").rstrip("/"), lease)
+    named = [(holder, re.sub(f"^{re.escape(ground.work)}2?/", "", f"{plain(file)}/").rstrip("/"), lease)
              for holder, file, lease in locks]  # fmt: skip
     return found, Left(named, messages, tasks, [one for row in kept for one in values_in(row[0])])
 
