@@ -283,7 +283,7 @@ def has_team(ended: Ended) -> bool:
 def behind(ended: Ended, known: list[Held]) -> Iterator[tuple[Answer, Held | str]]:
     """Yield the false answers that another session has asked first: there is no waiter, or both would only read.
 
-    And the looks of waiters that were in vain, though nothing of what is `known` was in the way.
+    And the looks of waiters that were in vain, though nothing in `known` was in the way.
     """
     line, mode, asked = waits(ended), dict[int, str](), dict[int, int]()
     for at, (process, words) in enumerate(ended.words):
@@ -300,7 +300,7 @@ def behind(ended: Ended, known: list[Held]) -> Iterator[tuple[Answer, Held | str
 
 
 def _in_the_way(known: list[Held], mode: str) -> list[Held]:
-    """Return the locks and waiters that keep out a session which asks in this mode: readers go together."""
+    """Return the locks and waiters that keep out a session asking in this mode: readers go together."""
     return [one for one in known if {one.mode, mode} != {SHARED}]
 
 

@@ -116,7 +116,7 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
 def over(ended: Ended, ground: Ground) -> int:
     """Return the place of the first word after all calls that a fault has met: hooks fail open, but for these alone.
 
-    A hook that fails open writes that down; without such a line there was none.
+    A hook that fails open writes that down: without such a line each one has checked.
     """
     faults = [at for at, (_process, words) in enumerate(ended.words) if words == ["errs"]]
     has_failed = os.path.exists(os.path.join(ground.state, "faults.jsonl")) or any(
@@ -155,7 +155,7 @@ def merged_texts(ended: Ended) -> list[str]:
 def persons_lines(ended: Ended, ground: Ground) -> list[str]:
     """A line that a person saved while no call, undo or restore was open stays, and counts as the person's.
 
-    Not so behind a command: what that has left is seen by its session's next hook alone.
+    Not so behind a command: only its session's next hook sees the command's own changes.
     """
     if ended.did(FAIL) or ended.did(JUMP):
         return []  # hooks fail open

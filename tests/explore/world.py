@@ -129,8 +129,10 @@ class World:
         moments = {(step.task, step.number): step.now for step in self.shared.log[: self.shared.steps]}
         for one in self.decisions():
             if one.action in (KILL, FAIL) and (one.task, one.number) in moments:
-                said = (one.task, ["dies"]) if one.action == KILL else (0, ["errs"])  # of any process
-                found.append((moments[one.task, one.number], *said))
+                process, word = {KILL: (one.task, "dies"), FAIL: (0, "errs")}[
+                    one.action
+                ]  # of a fault only the moment counts
+                found.append((moments[one.task, one.number], process, [word]))
         return sorted(found, key=lambda one: one[0])
 
     def killed(self) -> set[int]:
