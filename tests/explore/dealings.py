@@ -235,7 +235,7 @@ def locks_in_trees(me: Process) -> None:
         if is_elsewhere:
             mine.top = me.ground.add_tree()
         if mine.lock(OTHER, mode=SHARED, logical=True):  # this work tree takes part from then on
-            for _ in range(3):
+            for _ in range(2):
                 mine.hold(logical=not is_elsewhere)
                 time.sleep(HELD_SECONDS / 3)
             mine.release(OTHER)
