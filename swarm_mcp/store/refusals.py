@@ -345,9 +345,9 @@ def post(tx: Transaction, instance: Session, denials: list[Denial], holder: Sess
         if denial.tool != ASKED:
             by = f" by {named(denial.tool)}" if denial.tool else ""
             asked = f"Your write{by} was refused {since} ago."
-        text = f"[auto] {named(denial.file)} is free: {how}. {asked} {_ADVICE}"
+        text = f"[auto] {named(plain(denial.file))} is free: {how}. {asked} {_ADVICE}"
     else:
-        files = "\n".join(f"- {named(denial.file)}" for denial in denials)
+        files = "\n".join(f"- {named(plain(denial.file))}" for denial in denials)
         text = f"[auto] Files that you were refused are free: {how}.\n{files}\n{_ADVICE}"
     messages.post_notice(tx, instance, text)
 

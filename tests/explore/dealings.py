@@ -1,6 +1,7 @@
 """Deeds of explored sessions in the store: each function is the life of one process in one schedule."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -10,6 +11,7 @@ from explore.process import CLIENT_SECONDS, Process
 from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent
 from swarm_mcp.agents.acp.guard import Guard, Made
+from swarm_mcp.domain import SHARED
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.guard.check import refusals
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
@@ -30,11 +32,12 @@ class Dealer:
         self.me, self.store, self.say = me, store, me.say
         self.row = store.instances.get(me.id)
         self.fences: dict[str, int] = {}
+        self.top = ""  # of another work tree with the files
 
     def lock(self, place: str = FILE, wait: float = 0, **how: Any) -> bool:
         """Ask for a lock, and `wait` in line for it so many seconds. Return True if it was given."""
         self.say("wants", place, how.get("mode", "exclusive"), how.get("ttl", 0))
-        wanted = request(self.row, [place or "."], **how)
+        wanted = request(self.row, [os.path.join(self.top, place or ".")], **how)
         try:
             if wait:
                 rows = self._wait(place, acquisition.LockWait(self.row, wanted, wait))
@@ -57,7 +60,8 @@ class Dealer:
         """Release a lock. `is_exact`: that very grant, by its number."""
         self.say("frees", place)
         try:
-            released = self.store.locks.release(self.row, place or ".", fence=self.fences[place] if is_exact else None)
+            fence = self.fences[place] if is_exact else None
+            released = self.store.locks.release(self.row, os.path.join(self.top, place or "."), fence=fence)
         except Refused:
             released = 0
         self.say("freed", place, released)
@@ -137,6 +141,7 @@ class Dealer:
         """Claim the next task and end it; return False without one."""
         task = self.claim_next()
         if task:
+            self.me.think(2)
             self.end_task(task)
         return bool(task)
 
@@ -156,6 +161,12 @@ def locks(me: Process) -> None:
     with dealer(me) as mine:
         if mine.lock():
             mine.release()
+
+
+def locks_later(me: Process) -> None:
+    """Take a lock and release it, after a while."""
+    me.think(6)
+    locks(me)
 
 
 def locks_by_number(me: Process) -> None:
@@ -215,6 +226,19 @@ def locks_name(me: Process) -> None:
     """Take a lock on a name that is no file, and release it."""
     with dealer(me) as mine:
         mine.hold(NAME)
+
+
+def locks_in_trees(me: Process) -> None:
+    """Lock a file in every work tree. Sessions with an odd number work in another one, and lock that file as any."""
+    with dealer(me) as mine:
+        is_elsewhere = me.number % 2 == 1
+        if is_elsewhere:
+            mine.top = me.ground.add_tree()
+        if mine.lock(OTHER, mode=SHARED, logical=True):  # this work tree takes part from then on
+            for _ in range(2):
+                mine.hold(logical=not is_elsewhere)
+                time.sleep(HELD_SECONDS / 3)
+            mine.release(OTHER)
 
 
 def leases(me: Process) -> None:
@@ -286,13 +310,15 @@ def messages(me: Process, by: Dealing = dealer) -> None:
     with by(me) as mine:
         for count in range(2):
             mine.send(f"{me.number}.{count}")
+            me.think(3)
 
 
 def reads_mail(me: Process, by: Dealing = dealer) -> None:
     """Take unread messages, twice."""
     with by(me) as mine:
-        mine.read()
-        mine.read()
+        for _ in range(2):
+            me.think(4)
+            mine.read()
 
 
 def reads_beside(me: Process) -> None:
@@ -353,7 +379,7 @@ def edits_through_relay(me: Process) -> None:
 
 
 ALL = (
-    locks, locks_by_number, keeps_lock, holds, keeps_asking, waits, shares, locks_pattern, locks_name, leases, looks, hands_over,
+    locks, locks_later, locks_by_number, keeps_lock, holds, keeps_asking, waits, shares, locks_pattern, locks_name, locks_in_trees, leases, looks, hands_over,
     takes_over, steals, asks_again, leaves, messages, reads_mail, reads_beside, tasks, values, commits,
     edits_through_relay,
 )  # fmt: skip

@@ -349,8 +349,8 @@ class Worker(Git):
         return f"{self.there.commit(self.there.tree(words[1]), parent, self.data.decode().strip())}\n".encode()
 
     def moved(self, words: list[str]) -> bytes | None:
-        new, old = words[-2:]
-        return b"" if self.there.move(old, new) else None
+        new, *old = words[words.index("HEAD") + 1 :]
+        return b"" if self.there.move(*old or [self.there.head()], new) else None
 
     def is_known(self, words: list[str]) -> bytes | None:
         return b"" if words[2] in self.there.history() else None

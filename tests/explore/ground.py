@@ -70,6 +70,7 @@ class Ground:
         for ending in ("", "-wal"):
             if os.path.lexists(self._synced(ending)):
                 os.unlink(self._synced(ending))
+        shutil.rmtree(f"{self.work}2", ignore_errors=True)  # of `add_tree`
         for folder in (self.state, self.home, self.work):
             empty(folder)
         os.mkdir(os.path.join(self.work, ".git"))
@@ -85,6 +86,17 @@ class Ground:
                 file.write("ref: refs/heads/main\n")
         for process in range(len(self.sessions) * has_commit):
             write_private(client_note(journal_name("claude-code", session_id(process))), f"{CLIENTS + process} - ")
+
+    def add_tree(self) -> str:
+        """Add a work tree with the same files, as ``git worktree add`` does; return its top."""
+        top, own = f"{self.work}2", os.path.join(self.work, ".git", "worktrees", "two")
+        for folder in (top, own):
+            os.makedirs(folder, exist_ok=True)
+        rows = {f"{top}/.git": f"gitdir: {own}\n", f"{own}/commondir": "../..\n", f"{own}/gitdir": f"{top}/.git\n"}
+        for path, text in {**rows, **dict.fromkeys([f"{top}/{name}" for name in FILES], TEXT)}.items():
+            with open(path, "w", encoding="ascii") as file:
+                file.write(text)
+        return top
 
     def _synced(self, ending: str) -> str:
         return f"{self.root}.synced.swarm.db{ending}"

@@ -209,7 +209,7 @@ class Grants:
         for place in WORLD[:2]:
             self._open[process, place] = Held(f"instance-{process}", place, 0, at, NEVER, NEVER)
 
-    def _redone(self, at: int, process: int) -> None:
+    def _redone(self, at: int, process: int, *_more: str) -> None:
         for place in WORLD[:2]:
             self._close((process, place), at, at)
 
@@ -271,7 +271,7 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
     found += [sentence(one) for one, _why in false_answers(known, asked)]
     if left is not None:
         found += releases(ended, left, [one for one in known if one not in grants.lapsed])
-    found += [f"{sentence(answer)}; nor was it asked for" for answer, _why in behind(ended)]
+    found += [f"{sentence(answer)}; nor was it asked for" for answer, _why in behind(ended, known)]
     return found + claims(ended)
 
 
@@ -280,16 +280,28 @@ def has_team(ended: Ended) -> bool:
     return any(words[0] == FAR for _process, words in ended.words)
 
 
-def behind(ended: Ended) -> Iterator[tuple[Answer, Held | str]]:
-    """Yield the false answers that another session has asked first: there is no waiter, or both would only read."""
+def behind(ended: Ended, known: list[Held]) -> Iterator[tuple[Answer, Held | str]]:
+    """Yield the false answers that another session has asked first: there is no waiter, or both would only read.
+
+    And the looks of waiters that were in vain, though nothing in `known` was in the way.
+    """
     line, mode, asked = waits(ended), dict[int, str](), dict[int, int]()
     for at, (process, words) in enumerate(ended.words):
-        if words[0] in (*ASK, "looks"):
+        if words[0] in ASK:
             asked[process], mode[process] = at, mode_of(words)
+        elif words[0] == "looks" and words[1] in WORLD:
+            answer = Answer(f"instance-{process}", "held", reached(words[1])[0], asked[process], at)
+            asked[process] = at
+            if not ended.did(KILL, FAIL, JUMP, PAUSE):
+                yield from false_answers(_in_the_way([*known, *line], mode[process]), [answer])
         elif words[0] == "waits":
             answer = Answer(f"instance-{process}", "held", reached(words[2])[0], asked[process], at, words[3])
-            is_reader = mode[process] == SHARED
-            yield from false_answers([one for one in line if not is_reader or SHARED not in one.mode], [answer])
+            yield from false_answers(_in_the_way(line, mode[process]), [answer])
+
+
+def _in_the_way(known: list[Held], mode: str) -> list[Held]:
+    """Return the locks and waiters that keep out a session asking in this mode: readers go together."""
+    return [one for one in known if {one.mode, mode} != {SHARED}]
 
 
 def mode_of(words: list[str]) -> str:

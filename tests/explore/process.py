@@ -32,6 +32,10 @@ class Process:
         self.say = world.say
         self.anchor = "first\n"  # edits put their line behind it
 
+    def think(self, most: int) -> None:
+        """Do nothing for up to so many times the length of a write, as the seed says."""
+        time.sleep((1 + os.urandom(1)[0] % most) * CLIENT_SECONDS)
+
     def path(self, name: str) -> str:
         """Return the path of a file in the checkout."""
         return os.path.join(self.ground.work, name)

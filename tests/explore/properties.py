@@ -2,13 +2,15 @@
 
 import math
 import os
+import re
 import sqlite3
 
 from explore.git import Repository
 from explore.ground import Ground, files
-from explore.history import BEGINS, ENDS, Commit, Ended, Left, commits, judged, values_in
+from explore.history import BEGINS, END, ENDS, Commit, Ended, Left, commits, judged, values_in
 from explore.rarer_truths import rarer_truths
 from explore.world import FAIL, JUMP, KILL, PAUSE
+from swarm_hook_core.lookup import plain
 from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.changes.records import unreadable
 from swarm_mcp.changes.writing import recover
@@ -86,8 +88,9 @@ def hook_times(ended: Ended) -> list[str]:
 
 def lost_updates(ended: Ended, ground: Ground) -> list[str]:
     """At `turn` no line is lost. At `keep` a line may be lost if a writer had been told of the other change."""
-    if ended.did(FAIL) or ended.did(JUMP):
-        return []  # hooks fail open
+    if ended.did(JUMP):
+        return []
+    after = over(ended, ground)
     with open(os.path.join(ground.work, "notes.md"), encoding="utf-8", errors="replace") as file:
         text = file.read()
     told = any(words[0] in ("told", "restores") for _process, words in ended.words)
@@ -102,11 +105,34 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
     for at, (process, words) in enumerate(ended.words):
         if words[0] == "wrote" and words[1] == "Edit":
             line = f"\n{words[3]}"
-            if process in have_taken_back or (is_seen and at < seen):
+            asked = [n for n in range(at) if ended.words[n][0] == process and ended.words[n][1][0] == "asks"][-1]
+            if process in have_taken_back or (is_seen and at < seen) or asked < after:
                 continue
             if line not in text and not ended.killed:  # one that is killed may leave half a file
                 found.append(f"the line of {process} was lost, and no writer was told")
     return found
+
+
+def over(ended: Ended, ground: Ground) -> int:
+    """Return the place of the first word after all calls that a fault has met: hooks fail open, but for these alone.
+
+    A hook that fails open writes that down: without such a line each one has checked.
+    """
+    faults = [at for at, (_process, words) in enumerate(ended.words) if words == ["errs"]]
+    has_failed = os.path.exists(os.path.join(ground.state, "faults.jsonl")) or any(
+        words[0] in ("failed", "crashed") for _process, words in ended.words
+    )
+    if not faults or (len(faults) == 1 and not has_failed):
+        return 0
+    busy = set[int]()
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] in BEGINS:
+            busy.add(process)
+        elif words[0] in ENDS or words[:2] == ["hook", "PostToolUse"]:
+            busy.discard(process)
+        if at >= faults[-1] and not busy:
+            return at
+    return END
 
 
 def merged_texts(ended: Ended) -> list[str]:
@@ -127,7 +153,10 @@ def merged_texts(ended: Ended) -> list[str]:
 
 
 def persons_lines(ended: Ended, ground: Ground) -> list[str]:
-    """A line that a person saved while no call, undo or restore was open stays, and counts as the person's."""
+    """A line that a person saved while no call, undo or restore was open stays, and counts as the person's.
+
+    Not so behind a command: only its session's next hook sees the command's own changes.
+    """
     if ended.did(FAIL) or ended.did(JUMP):
         return []  # hooks fail open
     alone = lines_saved_alone(ended)
@@ -139,7 +168,9 @@ def persons_lines(ended: Ended, ground: Ground) -> list[str]:
     for name in alone:
         if name not in lines:
             found += [f"the person's line {name} was lost"] * (not is_restored)
-        elif not is_restored and not any(author.is_person for author in lines[name].authors):
+        elif name in behind_commands(ended) or is_restored:
+            continue
+        elif not any(author.is_person for author in lines[name].authors):
             found.append(f"the person's line {name} counts as another's")
     return found
 
@@ -162,6 +193,19 @@ def lines_saved_alone(ended: Ended) -> list[str]:
             is_alone = not busy and int(words[2]) > over_ns + TICK_NS
         elif words[0] == "saved" and is_alone:
             found.append(words[1])
+    return found
+
+
+def behind_commands(ended: Ended) -> set[str]:
+    """Return the lines that a person saved between a session's command and its next hook."""
+    found, behind = set[str](), set[int]()
+    for process, words in ended.words:
+        if words[0] == "runs":
+            behind.add(process)
+        elif words[:2] == ["hook", "PreToolUse"]:
+            behind.discard(process)
+        elif words[0] == "saves" and behind:
+            found.add(words[1])
     return found
 
 
@@ -219,7 +263,8 @@ def state_of_store(ended: Ended, ground: Ground) -> tuple[list[str], Left | None
         found += [f"{rows} rows have {events} events" for rows, events in pairs if rows != events]
     if ended.has_lost_power and ended.killed:
         return found, None
-    named = [(holder, f"{file}/".removeprefix(f"{ground.work}/").rstrip("/"), lease) for holder, file, lease in locks]
+    named = [(holder, re.sub(f"^{re.escape(ground.work)}2?/", "", f"{plain(file)}/").rstrip("/"), lease)
+             for holder, file, lease in locks]  # fmt: skip
     return found, Left(named, messages, tasks, [one for row in kept for one in values_in(row[0])])
 
 

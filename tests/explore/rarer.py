@@ -40,7 +40,8 @@ def shares_again(me: Process) -> None:
     """Take a lock for reading again and again."""
     with dealer(me) as mine:
         for _ in range(12):
-            mine.hold(mode="shared", seconds=HELD_SECONDS / 5)
+            mine.hold(mode="shared", seconds=HELD_SECONDS / 10)
+            time.sleep(HELD_SECONDS / 10)
 
 
 def upgrades(me: Process) -> None:
@@ -183,6 +184,7 @@ def _hold_in_steps(mine: Dealer, **how: str) -> None:
     """Take a lock, do some things with it, since a process is killed at a deed, and release it."""
     if mine.lock(**how):
         for _ in range(9):
+            time.sleep(CLIENT_SECONDS)
             mine.look(OTHER)
         mine.release()
 
@@ -215,6 +217,7 @@ def moves_over(me: Process) -> None:
 
 
 def _patch(me: Process, changes: str) -> None:
+    me.think(9)
     me.by_shell(f"apply_patch <<'EOF'\n*** Begin Patch\n{changes}*** End Patch\nEOF\n")
 
 
@@ -222,7 +225,9 @@ def locks_and_edits(me: Process) -> None:
     """Take a lock, edit the file, and release it."""
     with dealer(me) as mine:
         if mine.lock():
+            time.sleep(HELD_SECONDS / 2)
             me.write(FILE, "Edit", f"{me.number}.0\n")
+            time.sleep(HELD_SECONDS / 2)
             mine.release()
 
 

@@ -20,6 +20,8 @@ def rarer_truths(ended: Ended, left: Left | None, text: str) -> Iterator[str]:
     asked, ran = _at(ended.words, "asks", "Edit"), _at(ended.words, "runs")
     if _at(ended.words, "blamed") and asked and asked[0] > ran[0]:  # else the holder did not know of the command
         yield "a command that changes nothing is blamed for a change"
+    if any(words == ["restored", ""] for _process, words in ended.words):
+        yield "a restore has not kept the content that it replaced"
     yield from plans(ended)
     yield from orders(ended.words)
     if left is not None:

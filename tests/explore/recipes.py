@@ -34,8 +34,9 @@ MEETINGS = (
     (("locks", "locks", "keeps_lock"), "keep"),
     (("keeps_lock", "edits"), "turn"),
     (("overwrites", "overwrites"), "keep"),
-    (("edits_after_a_cut", "edits"), "keep"),
+    (("edits_after_a_cut", "overwrites_later"), "keep"),
     (("edits_unanswered", "overwrites"), "keep"),
+    (("edits_unanswered", "overwrites_later"), "keep"),
     (("edits_after_a_cut", "edits_unanswered"), "turn"),
     (("edits_formatted", "saves"), "keep"),
     (("builds", "saves"), "keep"),
@@ -51,6 +52,7 @@ MEETINGS = (
     (("shares", "shares"), "keep"),
     (("locks_pattern", "holds"), "keep"),
     (("locks_name", "locks_name"), "keep"),
+    (("locks_in_trees", "locks_in_trees"), "keep"),
     (("leases", "looks"), "keep"),
     (("leases", "asks_again"), "keep"),
     (("hands_over", "takes_over", "holds"), "keep"),
@@ -84,6 +86,7 @@ MEETINGS = (
     (("edits_and_commits", "saves"), "keep"),
     (("edits_and_commits", "edits_and_commits", "edits"), "turn"),
     (("edits_and_commits", "edits_and_undoes"), "keep"),
+    (("edits_and_commits", "commits_by_hand"), "keep"),
     (("follows_team", "keeps_asking"), "keep"),
     (("follows_team", "asks_again", "edits"), "keep"),
     (("follows_team", "locks_by_tool"), "keep"),
@@ -121,21 +124,22 @@ MEETINGS = (
     (("messages", "leaves"), "keep"),
     (("shares", "commits"), "keep"),
     (("shares", "shares", "steals"), "keep"),
-    (("overwrites", "saves"), "keep"),
+    (("overwrites_later", "saves"), "keep"),
     (("shares", "shares", "locks"), "keep"),
     (("waits", "holds", "locks"), "keep"),
     (("looks_and_overwrites", "edits"), "keep"),
     (("edits_two_and_undoes", "saves"), "keep"),
     (("edits_and_undoes", "holds"), "keep"),
-    (("edits_and_undoes", "overwrites"), "keep"),
+    (("edits_and_undoes", "overwrites_later"), "keep"),
     (("locks_and_edits", "runs_idly"), "keep"),
-    (("keeps_as_client", "locks", "joins_late"), "keep"),
+    (("keeps_as_client", "locks_later", "joins_late"), "keep"),
     (("locks_and_edits", "edits"), "turn"),
 )
-# Accidents beside switches; each set comes in one of eleven plans.
-WEATHERS = ((), (), (), (), (), (KILL,), (KILL,), (FAIL, SHORT), (PAUSE,), (JUMP,), (SHORT,))
+# Accidents beside switches: those of a meeting's schedules, in turn.
+WEATHERS = ((), (KILL,), (FAIL, SHORT), (), (PAUSE,), (KILL,), (), (JUMP,), (KILL,), (FAIL, SHORT), (), (SHORT,))
 SWITCHES = (300, 600, 1500, 3000, 6000, 12000, 30000)
-RARE = 600  # once in some 100 stops. Two jumps of the clock could end a session
+# Chances of 65,536 at a stop: once in some 100 stops; a kill in 300 of the store, or 40 others.
+RARE = {KILL: 200, FAIL: 200, PAUSE: 600, JUMP: 600}
 SHORTS = 12000, 40  # chance of a write, and most of them: it is no failure, so there may be many
 
 
@@ -143,14 +147,15 @@ def plan(seed: int) -> Plan:
     """Return the plan that a seed stands for."""
     choose = random.Random(seed)
     roles, level = MEETINGS[seed % len(MEETINGS)]
-    weather = choose.choice(WEATHERS)
+    weather = WEATHERS[(seed // len(MEETINGS) + seed % len(MEETINGS)) % len(WEATHERS)]
     has_old_turn = level == "turn" and choose.random() < 0.4
-    has_power_cuts = weather == (KILL,) and choose.random() < 0.4
+    has_power_cuts = weather == (KILL,) and choose.random() < 0.3
     chances, most = [0] * len(ACTIONS), [0] * len(ACTIONS)
     chances[SWITCH], most[SWITCH] = choose.choice(SWITCHES), 400
     for action in weather:
-        chances[action], most[action] = RARE, 1 if action == JUMP else choose.choice((1, 1, 2))
         if action == SHORT:
             chances[action], most[action] = SHORTS
+        else:  # two jumps of the clock could end a session
+            chances[action], most[action] = RARE[action], 1 if action == JUMP else choose.choice((1, 1, 2))
     whole = Plan(roles, level, seed, tuple(chances), tuple(most))
     return whole._replace(has_power_cuts=has_power_cuts, has_old_turn=has_old_turn)

@@ -4,6 +4,7 @@ import os
 import time
 
 from explore import dealings, rarer, team, tools, warm
+from explore.git import Repository
 from explore.ground import TEXT
 from explore.process import CLIENT_SECONDS, Process
 from swarm_mcp.changes.undoing import NotUndone, Undoing
@@ -24,8 +25,9 @@ def edits_and_ends(me: Process) -> None:
 
 
 def edits_after_a_cut(me: Process) -> None:
-    """Edit a file by a hook alone: a checker was cut off once it had noted the intent of the call."""
+    """Edit a file twice, first by a hook alone: a checker was cut off once it had noted the intent of the call."""
     me.write("notes.md", "Edit", f"{me.number}.0\n", leaves=1)
+    me.write("notes.md", "Edit", f"{me.number}.1\n")
 
 
 def edits_unanswered(me: Process) -> None:
@@ -36,6 +38,12 @@ def edits_unanswered(me: Process) -> None:
 def overwrites(me: Process) -> None:
     """Replace a file without having read it."""
     me.write("notes.md", "Write", f"{me.number}.w\n")
+
+
+def overwrites_later(me: Process) -> None:
+    """Replace a file without having read it, after a while."""
+    me.think(9)
+    overwrites(me)
 
 
 def rewrites(me: Process) -> None:
@@ -62,9 +70,9 @@ def edits_formatted(me: Process) -> None:
 
 
 def saves(me: Process) -> None:
-    """Save a file twice, as a person does: no hook sees it."""
-    for count in range(2):
-        time.sleep(CLIENT_SECONDS)
+    """Save a file, as a person does, with pauses: no hook sees it."""
+    for count in range(3):
+        me.think(9)
         me.say("saves", f"{me.number}.{count}", me.world.library.explore_now())
         me.append(f"{me.number}.{count}\n")
         me.say("saved", f"{me.number}.{count}")
@@ -128,12 +136,12 @@ def edits_two_and_undoes(me: Process) -> None:
 def edits_and_restores(me: Process) -> None:
     """Edit a file, and bring back an earlier content of it."""
     me.write("notes.md", "Edit", f"{me.number}.0\n")
-    time.sleep(2 * CLIENT_SECONDS)  # a person may save meanwhile
+    time.sleep(6 * CLIENT_SECONDS)  # a person may save meanwhile
     with Store(me.ground.store) as store:
         restoring = Restoring(store, store.instances.get(me.id), me.path("notes.md"))
         me.say("restores")
         restoring.restore(restoring.choose(""), False, False)
-        me.say("restored")
+        me.say("restored", os.path.basename(restoring.kept_now))
 
 
 def looks_and_overwrites(me: Process) -> None:
@@ -143,8 +151,21 @@ def looks_and_overwrites(me: Process) -> None:
         me.write("notes.md", "Write", f"{me.number}.w\n")
 
 
+def commits_by_hand(me: Process) -> None:
+    """Commit changes of another file by git's own parts, as a person's tools may: that takes no lock of git's index."""
+    there = Repository(me.ground.work)
+    for count in range(5):
+        me.think(30)
+        head = there.head()
+        tree = {**there.tree(head), "other.md": there.add(f"{TEXT}{me.number}.{count}\n".encode())}
+        made = there.commit(tree, head, f"{me.number}")
+        if there.move(head, made):
+            me.say("committed", made)
+
+
 def runs_idly(me: Process) -> None:
     """Run a command that cannot be read, and that changes nothing."""
+    time.sleep(2 * CLIENT_SECONDS)  # others have locked files by then
     if me.run_command("./build"):
         time.sleep(8 * CLIENT_SECONDS)
         answer = me.end_call("Bash", {"command": "./build"})
@@ -156,11 +177,12 @@ OF_OWNERS = (
     edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_two_and_undoes, edits_and_restores,
 )  # fmt: skip
 OF_FILES = (
-    edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, rewrites, appends_by_shell,
-    looks_and_overwrites, runs_idly, warm.edits_by_checker,
+    edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, overwrites_later, rewrites, appends_by_shell,
+    looks_and_overwrites, runs_idly, commits_by_hand, warm.edits_by_checker,
 )  # fmt: skip
 NEED_GIT = frozenset(
-    role.__name__ for role in (*OF_OWNERS, dealings.commits, rarer.lapses_and_commits, tools.edits_and_commits)
+    role.__name__
+    for role in (*OF_OWNERS, commits_by_hand, dealings.commits, rarer.lapses_and_commits, tools.edits_and_commits)
 )  # and its answers
 ROLES = {
     role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL, *rarer.ALL, *tools.ALL, team.follows_team)

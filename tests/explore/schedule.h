@@ -20,6 +20,7 @@ enum action { GO_ON, SWITCH, KILL, FAIL, JUMP, PAUSE, SHORT };
 enum event { NO_EVENT, ALL_DONE, KILLED, DEADLOCK, TOO_LONG, STUCK, DIED };
 enum { STEP_NS = 20000, READ_NS = 1000, FREE_READS = 500, TICK_NS = 4000000, CALL_WRITE = 2, A_PART = -1 };
 /* Calls that change something: write, rename, link, unlink, fsync, truncate, unlock, utime, say (`CALLS` in calls.c). */
+enum { OUTSIDE = 8 }; /* so many times as often is a process killed, or fails, outside of the store as in it */
 enum { CHANGES = 1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 12 | 1 << 13 | 1 << 15 | 1 << 17 | 1 << 21 };
 #define EPOCH 1900000000000000000ll /* the virtual time of day at the beginning (ns) */
 /* The time since the machine's start: 10 years, later than on real machines. A wait until a time of this clock that
@@ -212,10 +213,17 @@ static void end_by_kill(void) {
         pause();
 }
 
-static enum action chosen_action(int call, const int *errors, int *value) {
+static __thread bool is_full; /* the last write took a part: on a full disk the next one may fail */
+
+static enum action chosen_action(int call, const char *path, const int *errors, int *value) {
     uint64_t draw = drawn(&world->random);
     for (enum action action = SWITCH; action <= SHORT; action++, draw = drawn(&world->random)) {
-        if (world->left[action] <= 0 || (draw & 0xffff) >= world->chances[action])
+        uint32_t chance = world->chances[action];
+        if ((action == KILL || action == FAIL) && !strstr(path, ".db"))
+            chance *= OUTSIDE;
+        if (action == FAIL && is_full && call == CALL_WRITE)
+            chance = 1 << 15;
+        if (world->left[action] <= 0 || (draw & 0xffff) >= chance)
             continue;
         if (action == KILL && !(CHANGES >> call & 1))
             continue; /* a kill before the next change is the same */
@@ -243,8 +251,10 @@ static enum action chosen_action(int call, const int *errors, int *value) {
             *value = 1 + (int)(more % 4); /* power fails; the bits say of two files what is left of them */
         }
         world->left[action]--;
+        is_full = action == SHORT;
         return action;
     }
+    is_full = false;
     return GO_ON;
 }
 
@@ -265,7 +275,7 @@ static int stop(int call, const char *path, const int *errors) {
             value = decision->value;
         }
     } else {
-        action = chosen_action(call, errors, &value);
+        action = chosen_action(call, path, errors, &value);
         if (action != GO_ON)
             note_decision(me, number, action, value);
     }

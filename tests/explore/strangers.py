@@ -77,7 +77,7 @@ STRANGERS = {
         "self.reader.locks_on(keys) + ",
     ),
     "logical_is_local": (
-        "locks_name",
+        "locks_in_trees",
         "a file that is locked in every work tree is granted in another one",
         ROWS,
         "    if reach.names or _takes_part(tx, tree):\n",
@@ -180,9 +180,9 @@ STRANGERS = {
     "death_untold": (
         "joins_late",
         "no session is told that the file of a dead one is free",
-        REACTIONS,
-        '    if tx.has("swarm_denials"):\n',
-        '    if tx.has("swarm_denials") and reason != "reclaimed":\n',
+        f"{STORE}/refusals.py",
+        "        if instance and told:\n",
+        '        if instance and told and reason != "reclaimed":\n',
     ),
     "silent_theft": (
         "steals",
@@ -244,7 +244,7 @@ STRANGERS = {
         '    except OSError:\n        return b""',
     ),
     "persons_save": (
-        "overwrites",
+        "overwrites_later",
         "a whole write goes over a person's save",
         f"{HOOKS}/check/rules.py",
         "        if not any(how != EDIT and os.path.lexists(os.path.join(*place))"
@@ -397,7 +397,7 @@ STRANGERS = {
         "        others = [row for row in rows if not row.mode and not is_mutex(row.file) and not _is_own(row, me)]",
     ),
     "commit_over_head": (
-        "commits",
+        "commits_by_hand",
         "a commit takes the place of one that came a moment before",
         f"{CHANGES}/commit/landing.py",
         '"HEAD", new, old or "0" * len(new)]',

@@ -124,12 +124,15 @@ class World:
         return digest
 
     def told(self) -> list[tuple[int, int, list[str]]]:
-        """Return the words of all processes with their moments, and the word ``dies`` where one was killed."""
+        """Return the words of all processes with their moments, ``dies`` where one was killed, ``errs`` where a call failed."""
         found = [(moment, process, words) for (process, words), moment in zip(self.said(), self.moments())]
         moments = {(step.task, step.number): step.now for step in self.shared.log[: self.shared.steps]}
         for one in self.decisions():
-            if one.action == KILL and (one.task, one.number) in moments:
-                found.append((moments[one.task, one.number], one.task, ["dies"]))
+            if one.action in (KILL, FAIL) and (one.task, one.number) in moments:
+                process, word = {KILL: (one.task, "dies"), FAIL: (0, "errs")}[
+                    one.action
+                ]  # of a fault only the moment counts
+                found.append((moments[one.task, one.number], process, [word]))
         return sorted(found, key=lambda one: one[0])
 
     def killed(self) -> set[int]:

@@ -117,8 +117,9 @@ class AnsweringMachine(LocalMachine):
 
     def _hear(self, session: str) -> list[str]:
         """Return new messages; note those about files that are free."""
-        texts = [message.content for message in self._store.messages.take(self._instances[session])]
-        at = clock.now()
+        taken = self._store.messages.take(self._instances[session])
+        self._store.messages.acknowledge([message.id for message in taken])  # else they come again in two minutes
+        texts, at = [message.content for message in taken], clock.now()
         for text in texts:
             for file in FILES if " is free" in text or " are free" in text else ():
                 known = self._refused.pop((session, file), None) if f"/{file}" in text else None

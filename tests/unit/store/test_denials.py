@@ -11,8 +11,10 @@ from support.fixtures import Ground, wait_for
 from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, start, write
 
 from swarm_hook_core import process
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.refusals import KNOWN_SECONDS, Attempt
 
 pytestmark = pytest.mark.slow
@@ -41,6 +43,18 @@ def pair(ground: Ground) -> tuple[dict, dict]:
     ground.lock(holder, "f", "busy")
     refused(ground, waiter, "f", tool="lock_file")
     return holder, waiter
+
+
+def test_the_word_names_a_shared_file_as_it_was_asked_for(ground: Ground):
+    first, second, writer = (ground.session(name) for name in ("first", "second", "writer"))
+    with ground.store() as store:
+        for reader in map(Session, (first, second)):
+            store.locks.acquire_all(reader, request(reader, ["f"], mode="shared"))
+    release(ground, first, "f")
+    refused(ground, writer, "f")
+    release(ground, second, "f")
+    (text,) = mail_of(ground, writer)
+    assert text.startswith(f"[auto] {ground.scope}/f is free: "), text
 
 
 def test_a_release_tells_who_was_refused(ground: Ground, pair: tuple[dict, dict]):
