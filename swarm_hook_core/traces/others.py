@@ -500,8 +500,11 @@ class Journals:
     def is_quiet(self, place: str) -> bool:
         """Return True if no other session has added an entry in `place` lately: no call there goes on.
 
-        False beside agents: their entries stand among the session's own.
+        True also if none of them has a word of the call's files. False beside agents: their entries stand among the
+        session's own.
         """
+        if self._trail.names and not self.of_others(place):
+            return True
         if place not in self._quiet:
             since = self._now - max(OVERDUE_SECONDS, journal.ASIDE_SECONDS)
             others = others_in(place, self._trail.own_name)
