@@ -92,7 +92,7 @@ class _Kept:
         self.answers: dict[object, list[Any]] = {}
 
 
-MOST_ANSWERS, LONGEST_ANSWER = 20, 200  # that are kept; locks in one
+MOST_ANSWERS, LONGEST_ANSWER = 8, 200  # that are kept; locks in one
 _kept: "_Kept | None" = None
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from swarm_hook_core import caller
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.json_text import dumps, loads
@@ -76,9 +77,10 @@ def _settled(config: RuntimeConfig, session_id: str, hook: str) -> list[Breach]:
         if is_untouched and goes_on:
             os.rename(mine, _path(session_id))
             return []
+        breaches: list[Breach] = []
         if not is_untouched:
-            _last = None
-        breaches = watch.compare(facts, True) if not is_untouched else []
+            _last, breaches = None, watch.compare(facts, True)
+        _remove(mine)
         if goes_on:
             _write(session_id, facts)
         elif hook != _NEXT_EDIT:  # the next edit makes a record of its own, and needs the holders' marks
@@ -86,10 +88,9 @@ def _settled(config: RuntimeConfig, session_id: str, hook: str) -> list[Breach]:
         return breaches
     except Exception as error:
         watch.record_fault(config, error)
+        _remove(mine)
         _close()
         return []
-    finally:
-        _remove(mine)
 
 
 def _near(call: ToolCall, session: Session, peers: Peers) -> list[Held]:
@@ -126,7 +127,7 @@ def _note(config: RuntimeConfig, call: ToolCall, paths: list[str], held: list[He
 
 
 class _Last(NamedTuple):
-    """The record that this process has written last: it need not read it again, nor find the locks `held` anew."""
+    """The record that this process has written last: a checker does not read it again, nor look for `held` anew."""
 
     path: str
     mark: tuple[int, ...]
@@ -177,7 +178,7 @@ def _taken(session_id: str) -> tuple[str, dict[str, Any]] | None:
     except OSError:
         return None  # no record, or another hook has it
     try:
-        if last is not None and last[:2] == (path, _mark(mine)):
+        if last is not None and caller.is_answering() and last[:2] == (path, _mark(mine)):
             _last = last
             return mine, last.facts
         with open(mine, encoding="utf-8", errors="surrogateescape") as file:
