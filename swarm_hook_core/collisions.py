@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from os.path import realpath
 
-from swarm_hook_core.paths import above, contains, keys_for, real_paths, spellings, translated
+from swarm_hook_core.paths import above, contains, keys_for, real_path, real_paths, spellings, translated
 
 TYPE_CHECKING = False
 
@@ -107,7 +106,7 @@ def _folders_over(key: str, peers: "Peers") -> list[str]:
     return found
 
 
-def all_keys(session: "Session", spelled: str, folder: str, real: "Callable[[str], str]" = realpath) -> list[str]:
+def all_keys(session: "Session", spelled: str, folder: str, real: "Callable[[str], str]" = real_path) -> list[str]:
     """``keys_for`` of a path, of where the session's `file_root` says that it really is, and by its other mounts."""
     keys = keys_for(spelled, folder, real)
     for moved in moved_by(session, spelled, folder, real) if session.file_root else ():
@@ -121,7 +120,7 @@ def all_keys(session: "Session", spelled: str, folder: str, real: "Callable[[str
     return keys
 
 
-def moved_places(session: "Session", real: "Callable[[str], str]" = realpath) -> "list[tuple[str, str]]":
+def moved_places(session: "Session", real: "Callable[[str], str]" = real_path) -> "list[tuple[str, str]]":
     """Return ``(folder, its git root)`` of each place whose files are really in the session's `file_root`; mostly
     empty.
     """
@@ -131,7 +130,7 @@ def moved_places(session: "Session", real: "Callable[[str], str]" = realpath) ->
     return [place for place in places if place[0] != session.file_root]  # else every path stays where it is
 
 
-def moved_by(session: "Session", spelled: str, folder: str, real: "Callable[[str], str]" = realpath) -> list[str]:
+def moved_by(session: "Session", spelled: str, folder: str, real: "Callable[[str], str]" = real_path) -> list[str]:
     """Return the paths in the session's `file_root` that the spellings of a path stand for, without unmoved ones."""
     places = moved_places(session, real)
     if not places:

@@ -29,6 +29,20 @@ def own_path(path: str) -> str:
     return os.path.join(os.path.realpath(folder), name)
 
 
+def real_path(path: str) -> str:
+    """Return ``os.path.realpath``: in a third of the time for an absolute, normal path without links."""
+    if os.sep == "/" and path[:1] == "/" and path[:2] != "//" and os.path.normpath(path) == path:
+        return _resolved(path)
+    return os.path.realpath(path)
+
+
+def _resolved(path: str) -> str:
+    """Return the same of absolute, normal `path`."""
+    if os.sep != "/" or kind_at(places_to(path)) is None:
+        return os.path.realpath(path)
+    return path
+
+
 def real_paths() -> Callable[[str], str]:
     """Return a function like ``os.path.realpath`` that looks at each path and each folder once.
 
@@ -42,8 +56,7 @@ def real_paths() -> Callable[[str], str]:
             folder, _, name = path.rpartition("/")
             if folder and name not in ("", ".", ".."):
                 if folder not in seen:
-                    is_normal = folder[0] == "/" and os.path.normpath(folder) == folder
-                    seen[folder] = _resolved(folder) if is_normal else os.path.realpath(folder)
+                    seen[folder] = real_path(folder)
                 found = f"{seen[folder].rstrip('/')}/{name}"
             if found is None or os.path.islink(found):
                 found = os.path.realpath(path)
@@ -53,7 +66,7 @@ def real_paths() -> Callable[[str], str]:
     return real
 
 
-def spellings(path: str, cwd: str, real: Callable[[str], str] = os.path.realpath) -> list[str]:
+def spellings(path: str, cwd: str, real: Callable[[str], str] = real_path) -> list[str]:
     """Absolute paths that `path`, written in folder `cwd`, may stand for: textual ones first.
 
     `real`: resolves links (``real_paths`` where there are many).
@@ -79,7 +92,7 @@ def key_of(path: str) -> str:
     A text that can name no file, as another program may have stored it, is its own key.
     """
     try:
-        resolved = _composed_on_mac(_single_root(os.path.realpath(path)))
+        resolved = _composed_on_mac(_single_root(real_path(path)))
         if ignores_case(resolved):
             return _without_case(resolved)
         return resolved
@@ -87,7 +100,7 @@ def key_of(path: str) -> str:
         return path
 
 
-def keys_for(path: str, cwd: str, real: Callable[[str], str] = os.path.realpath) -> list[str]:
+def keys_for(path: str, cwd: str, real: Callable[[str], str] = real_path) -> list[str]:
     """Return every spelling and key under which a lock on this path may be stored, without repeats.
 
     A lock's key was marked when it was taken if letter case does not count there. So both forms are looked for, and no
@@ -117,13 +130,6 @@ def key_and_keys(path: str, is_new: bool = True) -> tuple[str, list[str]]:
         found = [path, resolved]
     found += [key for one in found for key in (_composed_on_mac(one), _without_case(one))]
     return _without_case(composed) if is_new and ignores_case(composed) else composed, list(dict.fromkeys(found))
-
-
-def _resolved(path: str) -> str:
-    """Return ``os.path.realpath`` of absolute, normal `path`: in a third of the time if there are no links."""
-    if os.sep != "/" or kind_at(places_to(path)) is None:
-        return os.path.realpath(path)
-    return path
 
 
 def places_to(path: str) -> list[str]:

@@ -8,7 +8,7 @@ its first commit, which clones share as well, or its common folder if that is no
 import os
 from typing import Any
 
-from swarm_hook_core.paths import NO_CASE
+from swarm_hook_core.paths import NO_CASE, real_path
 from swarm_hook_core.state import state_dir, write_private
 
 SMALL = 65536  # bytes of a configuration that are read
@@ -63,7 +63,7 @@ def tree_at(folder: str, is_real: bool = False) -> "Tree | None":
     if is_real:
         top = folder
     else:
-        top = os.path.realpath(folder)
+        top = real_path(folder)
     if kind == _FOLDER or (kind == _LINK and os.path.isdir(mark)):
         if kind == _LINK:
             own = os.path.realpath(mark)

@@ -22,6 +22,7 @@ from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.hooks import Verdict, joined
+from swarm_hook_core.paths import real_path
 from swarm_hook_core.state import (
     absolute_setting,
     end_by_mark,
@@ -135,7 +136,7 @@ def protections(check: Check) -> "Verdict | None":
     writes, call = check.writes, check.call
     try:
         if writes.has_names:
-            if not any(_may_be_protected(os.path.realpath(os.path.join(*place))) for place in writes.named):
+            if not any(_may_be_protected(real_path(os.path.join(*place))) for place in writes.named):
                 return None
             changes, effects = writes.changes, None
         else:
@@ -477,7 +478,7 @@ def _may_be_protected(path: str) -> bool:
 def _writes_protected(write: "Write") -> bool:
     """Return True if a write of a command may be of such a file, by its path with and without links."""
     path = os.path.join(write.folder, write.path)
-    return "\0" not in path and any(map(_may_be_protected, (path, os.path.realpath(path))))
+    return "\0" not in path and any(map(_may_be_protected, (path, real_path(path))))
 
 
 def _speaks_of_protection(text: str) -> bool:

@@ -78,8 +78,22 @@ def connect_read_only(driver: "Any", path: str, busy_seconds: float) -> "Any":
     return connection
 
 
-# A checker's connection to the store, from call to call: its path, the `_mark` of its files, the connection.
-_kept: "tuple[str, tuple[int, int, int], Any] | None" = None
+class _Kept:
+    """A checker's connection to the store at `path`, from call to call. `mark`: `_mark` of the store's files.
+
+    `answers` to questions, as of the `version` of the store's data.
+    """
+
+    def __init__(self, path: str, connection: "Any"):
+        self.path = path
+        self.connection = connection
+        self.mark = _mark(path)
+        self.version = -1
+        self.answers: dict[object, list[Any]] = {}
+
+
+MOST_ANSWERS, LONGEST_ANSWER = 8, 200  # that are kept; locks in one
+_kept: "_Kept | None" = None
 
 
 def _mark(path: str) -> tuple[int, int, int]:
@@ -98,29 +112,28 @@ def _kept_connection(driver: "Any", path: str) -> "Any":
     None where the store can only be read as a file that nobody changes.
     """
     global _kept
-    if _kept is not None and _kept[0] == path:
-        return _kept[2]
+    if _kept is not None and _kept.path == path:
+        return _kept.connection
     forget_connection()
     if not os.access(os.path.dirname(path), os.W_OK):
         return None
-    connection = connect_read_only(driver, path, BUSY_SECONDS)
-    _kept = (path, _mark(path), connection)
-    return connection
+    _kept = _Kept(path, connect_read_only(driver, path, BUSY_SECONDS))
+    return _kept.connection
 
 
 def forget_connection(if_replaced: bool = False) -> None:
     """Close the connection that a checker keeps. `if_replaced`: only if the store's files are others by now."""
     global _kept
-    if _kept is None:
+    kept = _kept
+    if kept is None:
         return
-    path, mark, connection = _kept
     try:
-        if if_replaced and _mark(path) == mark:
+        if if_replaced and _mark(kept.path) == kept.mark:
             return
     except OSError:
         pass  # the store has gone
     _kept = None
-    connection.close()
+    kept.connection.close()
 
 
 def _pending(log: str) -> bool:
@@ -244,6 +257,22 @@ class StoreGlance:
         rows: list[Any] = self._insist(lambda: self.connection.execute(sql, values).fetchall())
         return rows
 
+    def _unless_changed(self, question: object, find: "Callable[[], list[Any]]") -> "list[Any]":
+        """Return ``find()``, the answer to a question; a checker asks the store again once others have changed it."""
+        kept = _kept
+        if kept is None or kept.connection is not self.connection:
+            return find()
+        version = self._ask("PRAGMA data_version")[0][0]
+        if kept.version != version or len(kept.answers) > MOST_ANSWERS:
+            kept.version = version
+            kept.answers.clear()
+        found = kept.answers.get(question)
+        if found is None:
+            found = find()
+            if len(found) <= LONGEST_ANSWER:
+                kept.answers[question] = found
+        return list(found)
+
     def _insist(self, question: "Callable[[], Any]") -> "Any":
         """Return the result of ``question()``; a reader that waits asks again while the store is busy."""
         while True:
@@ -261,7 +290,7 @@ class StoreGlance:
 
     def _connects_anew(self, error: Exception) -> bool:
         """Return True if a question is to be asked once more: a change of the file has spoilt the kept connection."""
-        is_kept = _kept is not None and _kept[2] is getattr(self, "connection", None)
+        is_kept = _kept is not None and _kept.connection is getattr(self, "connection", None)
         if not is_kept or self._has_connected_anew or is_busy(error) or "no such" in str(error):
             return False
         self._has_connected_anew = True

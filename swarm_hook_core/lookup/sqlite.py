@@ -165,6 +165,10 @@ class StoreReader(StoreGlance, LockReader):
         return [_held(row, row["file"], found[row["rowid"]]) for row in self._by_rowid(list(found))]
 
     def locks_under(self, folders: list[str], own_id: str, limit: int, own_agent: str = "") -> list[Held]:
+        question = (*folders, own_id, limit, own_agent)
+        return self._unless_changed(question, lambda: self._locks_under(folders, own_id, limit, own_agent))
+
+    def _locks_under(self, folders: list[str], own_id: str, limit: int, own_agent: str) -> list[Held]:
         found: dict[Any, Held] = {}
         for folder in folders:
             if not storable(folder):

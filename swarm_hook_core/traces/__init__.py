@@ -50,6 +50,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from swarm_hook_core import caller
 from swarm_hook_core.paths import NO_CASE, keys_for
 from swarm_hook_core.state import (
     PLAIN,
@@ -225,7 +226,31 @@ def names_in(folder: str) -> list[str]:
 
 
 def others_in(place: str, own_name: str) -> list[str]:
-    """Return the paths of all other sessions' journals in `place`, and of the own session's file of running agents."""
+    """Return the paths of all other sessions' journals in `place`, and of the own session's file of running agents.
+
+    A checker lists a place anew once something was added, renamed or removed there.
+    """
+    try:
+        found = os.stat(place)
+    except OSError:
+        return _others_in(place, own_name)  # nothing was noted there yet
+    mark, name = (found.st_dev, found.st_ino, found.st_mtime_ns), (place, own_name)
+    last = _listed.get(name)
+    if last is not None and last[0] == mark and caller.is_answering():
+        return list(last[1])
+    is_settled = found.st_mtime_ns < time.time_ns() - SETTLED_NS
+    others = _others_in(place, own_name)
+    if is_settled:  # any later change has another time
+        _listed.clear()
+        _listed[name] = mark, others
+    return list(others)
+
+
+SETTLED_NS = 2 * 10**9  # a folder without a change for so long shows the next one by its time
+_listed: dict[tuple[str, str], tuple[tuple[int, int, int], list[str]]] = {}  # the last result of `others_in`
+
+
+def _others_in(place: str, own_name: str) -> list[str]:
     own, agents, start = (own_name, own_name + ".1"), own_name + AGENTS, os.path.join(place, "")
     found = [name for name in names_in(place) if name not in own and (name == agents or not name.endswith(AGENTS))]
     return sorted({start + name.removesuffix(".1") for name in found})

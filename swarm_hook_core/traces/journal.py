@@ -57,7 +57,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 
 from swarm_hook_core.state import NotOrdinary, open_private, read_all
-from swarm_hook_core.traces import escaped, state_of
+from swarm_hook_core.traces import NO_FILE, escaped, state_of
 
 DAY_SECONDS = 86400  # traces older than that are ignored
 ASIDE_SECONDS = 120  # longest commit with hooks (``endings``); after that it keeps other sessions out no longer
@@ -396,8 +396,11 @@ def may_concern(path: str, names: Collection[bytes]) -> bool:
     if not is_kept:
         data = read(path)
         return any(mark in data for mark in (*OF_MANY, *names))
-    states = (state_of(path), state_of(path + ".1"))
     index = _indexes.get(path)
+    states = (state_of(path), NO_FILE)
+    if index is None or index.states != states or states[0] == NO_FILE:
+        # A journal without an older part has none as long as it grows itself; one that was changed may have got one.
+        states = (states[0], state_of(path + ".1"))
     if index is None or (index.states != states and not index.has_read_on(path, states)):
         if len(_indexes) >= MOST_INDEXES:
             _indexes.clear()

@@ -497,11 +497,15 @@ class Journals:
     def is_quiet(self, place: str) -> bool:
         """Return True if no other session has added an entry in `place` lately: no call there goes on.
 
-        False beside agents: their entries stand among the session's own.
+        Sessions without a word of the call's files do not count. False beside agents: their entries stand among the
+        session's own.
         """
         if place not in self._quiet:
             since = self._now - max(OVERDUE_SECONDS, journal.ASIDE_SECONDS)
-            others = others_in(place, self._trail.own_name)
+            if self._trail.names:
+                others = [os.path.join(place, one.name) for one in self.of_others(place)]
+            else:
+                others = others_in(place, self._trail.own_name)
             is_old = not any(journal.changed_at(path) > since for path in others)
             self._quiet[place] = is_old and self._siblings_in(place) is None
         return self._quiet[place]

@@ -166,9 +166,11 @@ def open_writes(own: bytes) -> list[Entry]:
     """Return the session's last writes without a noted result."""
     newest: dict[bytes, bytes] = {}  # key -> its last entry of these kinds
     for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
-        if b" wrote " in raw or b" is " in raw:
-            newest.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], raw)
-    return [entry for entry in journal.entries(newest.values()) if entry.kind == "wrote" and entry.key.startswith("/")]
+        head, _, rest = raw.partition(b"\0")
+        if b" wrote " in head or b" is " in head:
+            newest.setdefault(rest.partition(b"\0")[0], raw)
+    found = journal.entries(raw for raw in newest.values() if b" wrote " in raw)
+    return [entry for entry in found if entry.kind == "wrote" and entry.key.startswith("/")]
 
 
 def _is_as_left(own: bytes, path: str, keys: Collection[str], last: Entry) -> bool:

@@ -11,7 +11,7 @@ from swarm_hook_core import REMOVE, caller, state
 from swarm_hook_core.config import SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import SOME_AGENT
-from swarm_hook_core.paths import real_paths
+from swarm_hook_core.paths import real_path, real_paths
 from swarm_hook_core.state import end_by_mark, ended_mark, hook_starter, make_private, state_dir
 from swarm_hook_core.traces import (
     FEW,
@@ -176,7 +176,7 @@ class Trail:
         if call.tool in self.config.write_tools:
             spelled = list(self.config.extract_paths(call.input))[:MOST]
             if self._real is None and len(spelled) <= FEW:
-                self._real = os.path.realpath
+                self._real = real_path
             paths = list(filter(None, (self.resolved(call.folder, path) for path in spelled)))
         else:
             paths = [target[1] for target in self.targets_of(effects)]
@@ -416,7 +416,7 @@ class Trail:
     def top_of(self, place: str) -> str:
         """Return the top folder of `place`, among those asked for by this call, or ""."""
         folder = next((folder for folder, its in self._places.items() if its == place), "")
-        return os.path.realpath(tree_top(folder)[0]) if folder else ""
+        return real_path(tree_top(folder)[0]) if folder else ""
 
     def is_head_moved(self) -> bool:
         """Return True if a session has moved HEAD lately in this repository. An edit pays for no more than this."""

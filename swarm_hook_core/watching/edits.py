@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+from swarm_hook_core import caller
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.json_text import dumps, loads
@@ -65,18 +66,29 @@ def settle(config: RuntimeConfig, event: SessionEvent) -> list[Breach]:
 
 
 def _settled(config: RuntimeConfig, session_id: str, hook: str) -> list[Breach]:
-    facts = _taken(session_id)
-    if facts is None:
+    global _last
+    taken = _taken(session_id)
+    if taken is None:
         return []
+    mine, facts = taken
     try:
-        breaches = watch.compare(facts, True)
-        if hook == "PreToolUse" and time.time_ns() < facts["began"] + watch.EDIT_NS:
-            write_private(_path(session_id), dumps(facts))
+        goes_on = hook == "PreToolUse" and time.time_ns() < facts["began"] + watch.EDIT_NS
+        is_untouched = watch.are_untouched(facts)  # mostly
+        if is_untouched and goes_on:
+            os.rename(mine, _path(session_id))
+            return []
+        breaches: list[Breach] = []
+        if not is_untouched:
+            _last, breaches = None, watch.compare(facts, True)
+        _remove(mine)
+        if goes_on:
+            _write(session_id, facts)
         elif hook != _NEXT_EDIT:  # the next edit makes a record of its own, and needs the holders' marks
             _close()
         return breaches
     except Exception as error:
         watch.record_fault(config, error)
+        _remove(mine)
         _close()
         return []
 
@@ -98,6 +110,10 @@ def _is_marked(held: Held) -> bool:
 
 
 def _note(config: RuntimeConfig, call: ToolCall, paths: list[str], held: list[Held], kept: Any) -> None:
+    if _last is not None and _last.held == held and watch.are_kept(_last.facts):
+        locks = _last.facts["locks"]  # `_settled` has just found them untouched
+    else:
+        locks = watch.locks_as_they_are(held, MOST_FILES, kept)
     facts = {
         "runtime": config.runtime_name,
         "tool": call.client_tool or call.tool,
@@ -105,9 +121,37 @@ def _note(config: RuntimeConfig, call: ToolCall, paths: list[str], held: list[He
         "id": call.id,
         "began": time.time_ns(),
         "edit": True,
-        "locks": watch.locks_as_they_are(held, MOST_FILES, kept),
+        "locks": locks,
     }
-    write_private(_path(call.session_id), dumps(facts))
+    _write(call.session_id, facts, held)
+
+
+class _Last(NamedTuple):
+    """The record that this process has written last: a checker does not read it again, nor look for `held` anew."""
+
+    path: str
+    mark: tuple[int, ...]
+    facts: dict[str, Any]
+    held: Sequence[Held]
+
+
+_last: _Last | None = None
+
+
+def _write(session_id: str, facts: dict[str, Any], held: Sequence[Held] = ()) -> None:
+    global _last
+    path, _last = _path(session_id), None
+    write_private(path, dumps(facts))
+    try:
+        _last = _Last(path, _mark(path), facts, held)
+    except FileNotFoundError:
+        pass  # another hook has taken it
+
+
+def _mark(path: str) -> tuple[int, ...]:
+    """Return a mark that a record keeps while it is renamed, and that no other record has."""
+    found = os.lstat(path)
+    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 def _edit_of(call: ToolCall, paths: list[str]) -> str:
@@ -123,27 +167,36 @@ def _path(session_id: str) -> str:
     return os.path.join(edited_dir(), name_of(session_id))
 
 
-def _taken(session_id: str) -> dict[str, Any] | None:
-    """Take the record of a session's last edit and return its facts; None if there is no record."""
+def _taken(session_id: str) -> tuple[str, dict[str, Any]] | None:
+    """Take the record of a session's last edit: its path from now on, and its facts; None if there is no record."""
+    global _last
     path = _path(session_id)
     mine = f"{path}.{os.getpid()}.taken"
+    last, _last = _last, None
     try:
         os.rename(path, mine)
     except OSError:
         return None  # no record, or another hook has it
     try:
+        if last is not None and caller.is_answering() and last[:2] == (path, _mark(mine)):
+            _last = last
+            return mine, last.facts
         with open(mine, encoding="utf-8", errors="surrogateescape") as file:
             facts = loads(file.read())
     except (OSError, ValueError, RecursionError):
         facts = None
+    if isinstance(facts, dict):
+        return mine, facts
+    _remove(mine)
+    _close()
+    return None
+
+
+def _remove(path: str) -> None:
     try:
-        os.remove(mine)
+        os.remove(path)
     except FileNotFoundError:
         pass  # it was a day old, and another session's hook has removed it
-    if not isinstance(facts, dict):
-        _close()
-        return None
-    return facts
 
 
 def _close() -> None:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
+from swarm_hook_core.paths import real_path
 from swarm_hook_core.state import (
     acting_dir,
     edited_dir,
@@ -440,7 +441,7 @@ def _lines(name: str) -> list[Any]:
 
 
 def _mark_of(file: str) -> str:
-    return digest_of(os.fsencode(os.path.realpath(file)))
+    return digest_of(os.fsencode(real_path(file)))
 
 
 # --------------------------------------------------------------------------------------------------- innards

@@ -376,6 +376,12 @@ class _Keeper:
             self._known.add(path)
         return path in self._known
 
+    @classmethod
+    def remembers(cls, entry: list[str]) -> bool:
+        """Return True if the entry of a file in a record is what is remembered of it, with its copy."""
+        path, _key, *found = entry
+        return cls._remembered.get(path) == found and (not found[1] or os.path.lexists(found[1]))
+
     def look_at(self, path: str) -> list[str]:
         """Return ``[str(snapshot), path of the kept copy or "", reason for no copy or ""]``."""
         if path in self._known:
@@ -489,6 +495,16 @@ def compare(facts: dict[str, Any], ends: bool) -> list[Breach]:
                 )
             )  # fmt: skip
     return breaches
+
+
+def are_untouched(facts: dict[str, Any]) -> bool:
+    """Return True if `compare` would find nothing, and leave the facts as they are."""
+    return all(map(_is_untouched_file, facts["locks"]))
+
+
+def are_kept(facts: dict[str, Any]) -> bool:
+    """Return True if `locks_as_they_are` would find the same again; `facts` are untouched."""
+    return all(map(_Keeper.remembers, (entry for lock in facts["locks"] for entry in lock["entries"])))
 
 
 def _is_untouched_file(lock: dict[str, Any]) -> bool:

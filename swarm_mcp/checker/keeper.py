@@ -18,6 +18,9 @@ SHORTEST_LIFE = 1.0  # seconds; a checker that fails sooner is broken, and the n
 LONGEST_PAUSE = 60.0
 WAITING = 64  # calls at once
 LARGEST_NOTES = 32 * 1024  # bytes; relays end at twice as many
+# Of glibc: the memory of a large block, such as a whole journal, goes back to the system with it. By default the first
+# one raises this limit, and later ones stay among small blocks.
+MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(128 * 1024)}
 WORD = "checker"  # names the process in lists of processes
 
 
@@ -81,7 +84,7 @@ class Keeper:
                 (os.POSIX_SPAWN_DUP2, 1, 2),
             ]
             words = [*command_of("from swarm_mcp.checker.process import main; main()"), WORD, name]
-            pid = os.posix_spawn(words[0], words, os.environ, file_actions=streams)
+            pid = os.posix_spawn(words[0], words, {**os.environ, **MEMORY}, file_actions=streams)
             os.close(ours)
             ours = -1
             while os.WIFSTOPPED(status := os.waitpid(pid, os.WUNTRACED)[1]):

@@ -92,7 +92,7 @@ def _of_the_kept_store() -> set[str]:
 
     if glance._kept is None:
         return set()
-    return {f"{glance._kept[0]}{ending}{gone}" for ending in STORE_ENDINGS for gone in ("", " (deleted)")}
+    return {f"{glance._kept.path}{ending}{gone}" for ending in STORE_ENDINGS for gone in ("", " (deleted)")}
 
 
 def _open_files() -> set[str]:

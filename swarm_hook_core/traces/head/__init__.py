@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from swarm_hook_core.paths import real_path
 from swarm_hook_core.process import departed, host_id
 from swarm_hook_core.repository import Tree, small_text, tree_at, tree_over
 from swarm_hook_core.state import read_private, state_dir, write_private
@@ -81,7 +82,7 @@ class Move(NamedTuple):
 
 def top_of(folder: str) -> str | None:
     """Return the resolved top of the work tree around absolute `folder`, or None."""
-    tree = tree_over(os.path.realpath(folder), is_real=True)
+    tree = tree_over(real_path(folder), is_real=True)
     if tree is None:
         return None
     return tree.top
@@ -136,7 +137,7 @@ def neighbours(reader: LockReader, runtime: str, session_id: str, now: float) ->
         root = row["root"]
         if isinstance(root, str) and root and not departed(row, now, host_id()):
             held = Held(root, row["id"], row["label"], "", row["last_seen"])
-            found.setdefault(os.path.realpath(root), []).append(held)
+            found.setdefault(real_path(root), []).append(held)
     return found
 
 

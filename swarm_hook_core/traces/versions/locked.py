@@ -11,6 +11,7 @@ import os
 import time
 from typing import NamedTuple
 
+from swarm_hook_core.paths import real_path
 from swarm_hook_core.state import write_private
 from swarm_hook_core.traces import AFTER, CUT, LATER, LOOK, LOST, MERGED, PATH, WHOLE, names_in, place_of, version_path
 from swarm_hook_core.traces.versions import CONTENT, HALF, LIMIT_BYTES, keep_text
@@ -129,7 +130,7 @@ class Kept:
 
     def _real(self, folder: str) -> str:
         if folder not in self._firsts:
-            self._firsts[folder] = folder if self._is_resolved else os.path.realpath(folder)
+            self._firsts[folder] = folder if self._is_resolved else real_path(folder)
         return self._firsts[folder]
 
     def _names_in(self, folder: str) -> dict[str, list[str]]:

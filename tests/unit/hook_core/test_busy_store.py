@@ -14,6 +14,7 @@ import pytest
 from support.altered import Limits
 from support.sessions import fault_lines, hook_core, new_session, peer_locks, start, write, write_payload
 
+from swarm_hook_core import caller
 from swarm_hook_core.hooks import tool_call
 from swarm_hook_core.lookup import glance
 from swarm_hook_core.lookup import sqlite as lookup
@@ -189,3 +190,29 @@ class TestInOneProcess:
 
 def test_a_client_waits_longer_for_a_check_than_that_for_the_store() -> None:
     assert glance.SECONDS + 4 * glance.BUSY_SECONDS + 1 < 5
+
+
+def test_a_checker_asks_for_locks_anew_once_the_store_has_changed(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caller, "is_answering", lambda: True)
+    asked: list[object] = []
+    look = lookup.StoreReader._locks_under
+    monkeypatch.setattr(lookup.StoreReader, "_locks_under", lambda *given: (asked.append(given), look(*given))[1])
+
+    def locked() -> list[str]:
+        reader = lookup.StoreReader(store_path())
+        found = reader.locks_under([str(repo)], "me", 9)
+        names = sorted(os.path.basename(held.file) for held in found)
+        found.clear()  # the caller's own
+        reader.close()
+        return names
+
+    try:
+        peer_locks(repo, repo / "f")
+        assert locked() == locked() == ["f"] and len(asked) == 1
+        peer_locks(repo, repo / "g", label="other")
+        assert locked() == locked() == ["f", "g"] and len(asked) == 2
+        monkeypatch.setattr(glance, "LONGEST_ANSWER", 1)
+        peer_locks(repo, repo / "h", label="third")
+        assert locked() == locked() == ["f", "g", "h"] and len(asked) == 4
+    finally:
+        glance.forget_connection()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_hook_core import caller, git, git_repository
+from swarm_hook_core import caller, git, git_repository, traces
 from swarm_hook_core.check.company import may_destroy
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.state import NotOrdinary
@@ -162,6 +162,30 @@ def _read_whole(data: bytes, kinds: tuple[str, ...]) -> list[tuple[bytes, bytes]
         if rest and head.split(b" ")[1:2] and head.split(b" ")[1].decode() in kinds and head.count(b" ") > 1:
             found[rest.partition(b"\0")[0]] = line
     return list(found.items())
+
+
+def test_a_checker_lists_journals_anew_once_one_has_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caller, "is_answering", lambda: True)
+    listed: list[str] = []
+    names_in = traces.names_in
+    monkeypatch.setattr(traces, "names_in", lambda folder: (listed.append(folder), names_in(folder))[1])
+    place = str(tmp_path)
+
+    def others() -> list[str]:
+        return [os.path.basename(path) for path in traces.others_in(place, "codex.me")]
+
+    for name in ("codex.me", "codex.peer"):
+        (tmp_path / name).touch()
+    assert others() == others() == ["codex.peer"]
+    assert len(listed) == 2, "a change in the same tick would not show"
+    os.utime(place, (1, 1))
+    assert others() == others() == ["codex.peer"] and len(listed) == 3
+    (tmp_path / "codex.third").touch()
+    assert others() == ["codex.peer", "codex.third"]
+    os.utime(place, (2, 2))
+    others().clear()
+    assert others() == ["codex.peer", "codex.third"] and len(listed) == 5, "the list is the caller's own"
+    assert traces.others_in(place, "codex.peer") == [f"{place}/codex.me", f"{place}/codex.third"]
 
 
 @pytest.fixture

@@ -30,13 +30,14 @@ from support.sessions import (
     write_payload,
 )
 
+from swarm_hook_core import caller
 from swarm_hook_core.hooks import SessionEvent, ToolCall, tool_call
 from swarm_hook_core.lookup import Held
-from swarm_hook_core.state import SHELL_BETWEEN, is_watching
+from swarm_hook_core.state import SHELL_BETWEEN, is_watching, write_private
 from swarm_hook_core.traces import PATH
 from swarm_hook_core.traces.versions import locked as kept
 from swarm_hook_core.traces.versions import pruning
-from swarm_hook_core.watching import records, watch
+from swarm_hook_core.watching import edits, records, watch
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -232,9 +233,43 @@ def test_edits_beside_what_nobody_but_the_holder_changes_cost_no_word(runtime: s
     record = next((state / "watched-edits").iterdir())
     facts = json.loads(record.read_text())
     facts["began"] -= 3600 * 10**9  # long ago
-    record.write_text(json.dumps(facts))
+    write_private(str(record), json.dumps(facts))
     (repo / "f").write_text("by an editor\n")
     assert edited(runtime, me, repo, "mine.txt") == ""
+
+
+def test_a_checker_keeps_the_record_of_an_edit_until_something_changes(
+    repo: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caller, "is_answering", lambda: True)
+    config: Any = Config()
+    file, me = str(repo / "f"), new_session()
+    held = [Held(file, "holder", "peer", "note", names=(file, file))]
+    reads: list[str] = []
+    loads = edits.loads
+    monkeypatch.setattr(edits, "loads", lambda text: (reads.append(text), loads(text))[1])
+
+    def edit() -> None:
+        call = ToolCall("Edit", {}, me, str(repo))
+        edits._note(config, call, [str(repo / "mine.txt")], held, kept.Kept())
+
+    edit()
+    event = SessionEvent(name="PreToolUse", session_id=me)
+    record = next((state / "watched-edits").iterdir())
+    inode = record.stat().st_ino
+    for _ in range(2):
+        assert edits.settle(config, event) == []
+    assert (record.stat().st_ino, reads) == (inode, []), "put back as it is"
+    assert edits._settled(config, me, "edit") == []
+    edit()
+    (repo / "f").write_text("formatted\n")
+    (breach,) = edits.settle(config, event)
+    assert (breach.file, breach.kind, Path(breach.kept).read_text()) == (file, "changed", "theirs\n")
+    assert edits.settle(config, event) == [] and reads == []
+    text = record.read_text()
+    write_private(str(record), text)  # another hook's
+    assert edits.settle(config, event) == [] and reads == [text]
+    assert [path.name for path in (state / "watched-edits").iterdir()] == [record.name]
 
 
 def test_a_lock_given_up_before_the_change_is_none(repo: Path) -> None:
