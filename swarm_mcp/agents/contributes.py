@@ -12,7 +12,7 @@ VERBS = {
     "run": "swarm_mcp.agents.commands.run",
     "runs": "swarm_mcp.agents.commands.runs",
     "logs": "swarm_mcp.agents.commands.runs",
-    "harness": "swarm_mcp.agents.commands.harness",
+    "harness": "swarm_mcp.agents.commands.runs",
     "roles": "swarm_mcp.agents.commands.task",
     "loop": "swarm_mcp.agents.commands.workers",
     "work": "swarm_mcp.agents.commands.workers",

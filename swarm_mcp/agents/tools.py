@@ -58,8 +58,7 @@ async def _dispatch(call: WaitingCall, arguments: dict[str, Any]) -> Answer:
     if arguments.get("harness", "").strip() == LIST:
         await call.run(lambda now: now.member())
         # The harnesses with the advice for a choice between them
-        from swarm_mcp.agents.harness.checks import program_of
-        from swarm_mcp.agents.harness.registry import chosen_name, get_all
+        from swarm_mcp.agents.harness.registry import chosen_name, get_all, program_of
 
         rows = [
             {

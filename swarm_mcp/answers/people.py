@@ -1,4 +1,4 @@
-"""The names of sessions for a reader, departed sessions and machines included."""
+"""The names of sessions for a reader, departed sessions and machines included; and instances as answers show them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from swarm_hook_core.naming import UNNAMED, holder_name
 from swarm_hook_core.untrusted_text import same_circle, token
 from swarm_hook_core.wording import duration
 from swarm_mcp import contributions
-from swarm_mcp.answers.views import name_of, without_walls
 from swarm_mcp.domain import SYSTEM, Run, Session
 from swarm_mcp.store import Store
+from swarm_mcp.store.messages import name_of, without_walls
 
 
 class People:
@@ -146,3 +146,35 @@ def machines_of(store: Store, scope: str) -> Machines | None:
     """
     found: Machines | None = contributions.react(contributions.MACHINES, store, scope)
     return found
+
+
+# Instances on the command line and over MCP, to each viewer as far as it may know them.
+
+
+def known_shortly(row: Session) -> str:
+    """Return the name of a session for a list to choose from, with the beginning of its id."""
+    name = name_of(row)
+    return name if short(row.id) in name else f"{name} (id {short(row.id)})"
+
+
+def short(instance_id: str) -> str:
+    """Return the first eight characters of an id, for people."""
+    return instance_id[:8]
+
+
+def public_instance(row: Session) -> dict[str, object]:
+    """Return an instance in the shape that listings show."""
+    names = ("id", "scope", "directory", "root", "file_root", "label", "pid", "registered_at", "heartbeat")
+    return {name: row[name] for name in names}
+
+
+def registration(row: Session) -> dict[str, object]:
+    """Return an instance in the shape that ``register`` and ``whoami`` show."""
+    names = ("id", "scope", "directory", "root", "file_root", "pid", "label")
+    shown = {name: row[name] for name in names}
+    return {**shown, "adopted": bool(row.adopted), "lease_until": row.lease_until}
+
+
+def veiled(rows: list[Session], viewer: str) -> list[Session]:
+    """Return sessions as `viewer` (an identity, empty for none) may see them: labels of other identities are None."""
+    return [row if same_circle(viewer, token(row.label or "", "identity")) else row.replace(label=None) for row in rows]

@@ -15,9 +15,8 @@ from swarm_hook_core.traces.file_changes import Patience
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import OnlookersTrail
 from swarm_mcp import contributions
-from swarm_mcp.answers.people import People
+from swarm_mcp.answers.people import People, short
 from swarm_mcp.answers.timeline import Happening, timeline
-from swarm_mcp.answers.views import short
 from swarm_mcp.domain import ENDED, STATUSES, TERMINAL, Message, Run, Session, Task, onlooker, task_and_text
 from swarm_mcp.errors import SwarmError, UsageError
 from swarm_mcp.store import Store

@@ -6,11 +6,11 @@ from itertools import islice
 
 from swarm_hook_core.naming import UNNAMED, agent_name, session_name
 from swarm_hook_core.traces.versions.acts import Author
-from swarm_mcp.answers.people import People
-from swarm_mcp.answers.views import known_shortly, may_meet
+from swarm_mcp.answers.people import People, known_shortly
 from swarm_mcp.domain import TERMINAL, onlooker
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.sessions.acting import session_named, surrounding_session, viewer_identity
+from swarm_mcp.store.messages import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from swarm_hook_core.paths import git_root
 from swarm_hook_core.process import start_time
 from swarm_hook_core.untrusted_text import named, quoted, token
 from swarm_hook_core.wording import duration
-from swarm_mcp.answers.views import seconds_since, short
+from swarm_mcp.answers.people import short
 from swarm_mcp.cli.arguments import Arguments, Option
 from swarm_mcp.cli.output import refused
 from swarm_mcp.cli.words import Reader, clause, said_path
@@ -25,6 +25,7 @@ from swarm_mcp.locking.acquisition import Taken, acquire, refused_answer, reques
 from swarm_mcp.sessions.acting import find_acting_session, session_of_person, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest
+from swarm_mcp.store.messages import seconds_since
 
 TYPE_CHECKING = False
 

@@ -15,9 +15,9 @@ from typing import Any, TextIO
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.untrusted_text import one_line, safe
-from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.domain import STALE_SECONDS, Session
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.store.messages import seconds_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from swarm_hook_core.paths import git_root
 from swarm_hook_core.wording import ago
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.size import ROWS_BYTES, page, printed
-from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import Arguments, Option
 from swarm_mcp.cli.output import complain, for_people, moment, say, show
 from swarm_mcp.domain import Page, Session
 from swarm_mcp.folders import here
 from swarm_mcp.sessions.acting import surrounding_session
+from swarm_mcp.store.messages import name_of
 
 TYPE_CHECKING = False
 

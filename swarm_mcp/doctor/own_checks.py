@@ -36,7 +36,7 @@ from swarm_hook_core.state import (
 from swarm_hook_core.traces import traces_dir
 from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp import __version__, contributions
-from swarm_mcp.answers.views import name_of, seconds_since, veiled
+from swarm_mcp.answers.people import veiled
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain import STALE_SECONDS
@@ -50,6 +50,7 @@ from swarm_mcp.runtimes.bundle import COORDINATOR, is_launched
 from swarm_mcp.runtimes.owned_folder import differing, read_record
 from swarm_mcp.sessions.acting import onlooker_identity
 from swarm_mcp.store import Store, driver
+from swarm_mcp.store.messages import name_of, seconds_since
 
 # Several copies of swarm-mcp may be on a machine: the one that runs here, and the one of a client's plugin.
 

@@ -24,11 +24,11 @@ from swarm_hook_core.untrusted_text import token
 from swarm_hook_core.watching.records import digest_of, full_resolved, glance
 from swarm_mcp import contributions
 from swarm_mcp.answers.people import People
-from swarm_mcp.answers.views import may_meet
 from swarm_mcp.domain import Breach, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, current_scope, file_of
 from swarm_mcp.store import Store
+from swarm_mcp.store.messages import may_meet
 
 TYPE_CHECKING = False
 

@@ -10,8 +10,7 @@ from typing import Any
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.play.clients import FILES, KEY, SPOILT, TEXT, Call, Client, Seen, Way
-from swarm_mcp.play.scene import Scene, copy
-from swarm_mcp.play.settings import refuse_services, sealed
+from swarm_mcp.play.scene import Scene, copy, refuse_services, sealed
 from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.claude_code import PREFERENCES, ClaudeSettings, home
 

@@ -12,8 +12,7 @@ from swarm_mcp.folders import here
 from swarm_mcp.play.clients import FILES, KEY, Call
 from swarm_mcp.play.models import ModelServer
 from swarm_mcp.play.others import OneShot
-from swarm_mcp.play.scene import MODULES, copy
-from swarm_mcp.play.settings import sealed
+from swarm_mcp.play.scene import MODULES, copy, sealed
 from swarm_mcp.runtimes import copilot, grok, opencode, runtime
 
 

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 from swarm_mcp.folders import here
 from swarm_mcp.play.clients import FILES, KEY, NEW, SPOILT, TEXT, Call, Client, Seen, Way
-from swarm_mcp.play.scene import copy
-from swarm_mcp.play.settings import refuse_services, sealed
+from swarm_mcp.play.scene import copy, refuse_services, sealed
 from swarm_mcp.runtimes import gemini, qwen, runtime
 from swarm_mcp.runtimes.settings_layers import Layer, last_of
 

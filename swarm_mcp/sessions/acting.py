@@ -13,12 +13,13 @@ from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import SERVER_RUNTIME, ancestors, start_time
 from swarm_hook_core.state import DEFAULT_STORE, store_path
 from swarm_hook_core.untrusted_text import token
-from swarm_mcp.answers.views import known_shortly, name_of, veiled
+from swarm_mcp.answers.people import known_shortly, veiled
 from swarm_mcp.domain import DETACHED, REMOTE, Session, new_id
 from swarm_mcp.errors import PersonOnly, SwarmError, UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.runtimes import SESSION_ID_VARIABLES, SHELL_VARIABLES
 from swarm_mcp.store import Store
+from swarm_mcp.store.messages import name_of
 
 TYPE_CHECKING = False
 

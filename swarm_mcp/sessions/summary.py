@@ -9,10 +9,11 @@ from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import quoted, token
 from swarm_hook_core.wording import duration
 from swarm_mcp import domain as states
+from swarm_mcp.answers.people import registration, veiled
 from swarm_mcp.answers.size import PARTS, ROWS_BYTES, fitted, page, sent
-from swarm_mcp.answers.views import may_meet, registration, veiled, without_walls
 from swarm_mcp.domain import Message, Page, Session, Task
 from swarm_mcp.store import Store
+from swarm_mcp.store.messages import may_meet, without_walls
 
 TYPE_CHECKING = False
 

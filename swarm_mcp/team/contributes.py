@@ -5,7 +5,7 @@ from __future__ import annotations
 VERBS = {"team": "swarm_mcp.team.verb"}
 PLACES = {"team": "watch"}
 OTHER_WORDS = {"join": "team"}
-CHECKS = {"team": "swarm_mcp.team.doctor:findings"}
+CHECKS = {"team": "swarm_mcp.team.standing:findings"}
 REACTIONS = {
     "committed": "swarm_mcp.team.agent_client:tell_agent",
     "message added": "swarm_mcp.team.store_documents:send_away",

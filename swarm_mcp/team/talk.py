@@ -18,6 +18,7 @@ from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import Lock, Session, of_task
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.panes import deliver
 from swarm_mcp.store import Store
 from swarm_mcp.team import TeamRefused, TeamUnreachable, agent_client, protocol
 from swarm_mcp.team.documents import Wake
@@ -26,7 +27,6 @@ from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.posting import MOST_TRIES, Posting
 from swarm_mcp.team.protocol import LockRow
 from swarm_mcp.team.replica import REFUSED, UNREACHABLE, Replica
-from swarm_mcp.workspace.panes import deliver
 
 TYPE_CHECKING = False
 

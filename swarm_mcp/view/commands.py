@@ -13,9 +13,8 @@ from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import is_person, onlooker_identity, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.view.top.picture import Wish
-from swarm_mcp.view.top.reading import Reader
+from swarm_mcp.view.top.reading import Reader, has_colours, obstacle
 from swarm_mcp.view.top.tables import ALL
-from swarm_mcp.view.top.terminal import has_colours, obstacle
 
 # The language server for editors.
 
@@ -76,7 +75,7 @@ def page(args: Arguments) -> int:
     example: swarm-mcp page --no-open
     """
     try:
-        from swarm_mcp.view.page.serving import serve
+        from swarm_mcp.view.page.app import serve
     except ModuleNotFoundError as error:
         if error.name not in PAGE_NEEDED:
             raise

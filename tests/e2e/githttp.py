@@ -8,7 +8,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from swarm_mcp.play.loopback import LoopbackServer, QuietHandler
+from swarm_mcp.play.models import LoopbackServer, QuietHandler
 
 
 class GitServer(LoopbackServer):

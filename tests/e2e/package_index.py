@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support import repository
 
-from swarm_mcp.play.loopback import LoopbackServer, QuietHandler
+from swarm_mcp.play.models import LoopbackServer, QuietHandler
 
 from .ground import Lacking
 

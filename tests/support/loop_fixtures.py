@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from swarm_mcp.agents.loop.session import Message, history
 from swarm_mcp.cli.main import main
-from swarm_mcp.play.loopback import LoopbackServer, QuietHandler
+from swarm_mcp.play.models import LoopbackServer, QuietHandler
 
 from .fixtures import wait_for
 

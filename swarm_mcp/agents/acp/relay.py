@@ -26,7 +26,7 @@ from swarm_mcp.agents.acp.guard import CONFIG, PERMISSION, Guard, Made, Permit
 from swarm_mcp.checker.keeper import Keeper
 from swarm_mcp.cli.arguments import MORE_SETUP, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import complain
-from swarm_mcp.processes.reaper import Reaper
+from swarm_mcp.processes import Reaper
 
 DENIED = -32010  # a number of our own among those that are free for servers
 INITIALIZE, PROMPT, UPDATE = "initialize", "session/prompt", "session/update"

@@ -15,7 +15,7 @@ from swarm_mcp.agents.dispatch.dispatch import Answered, AwaitingEnd, Finished, 
 from swarm_mcp.agents.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, NO_YOLO, SUPERVISED, DispatchRequest
 from swarm_mcp.agents.harness.narration import changes_in_words, named_of
 from swarm_mcp.agents.harness.query import YOLO, parse_object
-from swarm_mcp.answers.views import short
+from swarm_mcp.answers.people import short
 from swarm_mcp.cli.arguments import (
     DOING,
     EFFORTS,

@@ -13,7 +13,6 @@ from swarm_hook_core.environment import identity, is_word
 from swarm_hook_core.untrusted_text import one_line, safe
 from swarm_mcp.agents.harness import events, narration, registry
 from swarm_mcp.agents.harness.adapter import HarnessAdapter, left_out, require_possible
-from swarm_mcp.agents.harness.checks import command_of
 from swarm_mcp.agents.harness.conclusion import fits
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.membership import Membership, RunRow
@@ -22,9 +21,10 @@ from swarm_mcp.agents.harness.outcome import UNSUPPORTED, Cost, RunResult, Unsup
 from swarm_mcp.agents.harness.prompting import filled, template_values, with_system_prompt
 from swarm_mcp.agents.harness.query import Query, build_config, parse_json, query_of
 from swarm_mcp.agents.harness.query_types import checked
+from swarm_mcp.agents.harness.registry import command_of
 from swarm_mcp.agents.harness.run import Run, ended_by_signals
 from swarm_mcp.agents.harness.servers import servers_in
-from swarm_mcp.answers.views import short
+from swarm_mcp.answers.people import short
 from swarm_mcp.cli import terminal
 from swarm_mcp.cli.arguments import (
     EFFORTS,

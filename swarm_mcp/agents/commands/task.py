@@ -7,8 +7,8 @@ import os
 from swarm_hook_core.untrusted_text import token
 from swarm_hook_core.wording import duration
 from swarm_mcp.agents.commands.dispatch import report_lines, run_lines
+from swarm_mcp.answers.people import short
 from swarm_mcp.answers.size import fitted, printed
-from swarm_mcp.answers.views import short
 from swarm_mcp.answers.work import about, find_task, outcome
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TASK, TASKS, WORKER, Arguments, Usage, Word, verb
 from swarm_mcp.cli.output import moment, say, say_prose, show

@@ -24,7 +24,7 @@ from swarm_mcp.agents.dispatch.supervision import supervise
 from swarm_mcp.agents.harness.query import YOLO
 from swarm_mcp.agents.loop import agent, commands, tools
 from swarm_mcp.agents.loop.settings import LoopSettings
-from swarm_mcp.answers.views import short
+from swarm_mcp.answers.people import short
 from swarm_mcp.cli.arguments import (
     DOING,
     INTERNAL,

@@ -33,12 +33,12 @@ from swarm_mcp.agents.dispatch.request import (
     spawner,
     worker_command,
 )
-from swarm_mcp.answers.views import may_meet, name_of
 from swarm_mcp.domain import OPEN, PAUSED, RESUME, TERMINAL, Lock, Session, new_id
 from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.folders import clean
 from swarm_mcp.locking.acquisition import reserve
 from swarm_mcp.store import Store, runs
+from swarm_mcp.store.messages import may_meet, name_of
 
 # The wait of a dispatch's requester for the end of the task.
 

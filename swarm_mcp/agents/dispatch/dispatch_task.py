@@ -14,13 +14,13 @@ from swarm_hook_core.untrusted_text import token
 from swarm_mcp import contributions
 from swarm_mcp.agents.dispatch.processes import named_task
 from swarm_mcp.agents.dispatch.request import GENERALIST, DispatchRequest, PublicTexts, public_text
-from swarm_mcp.answers.views import may_meet
 from swarm_mcp.domain import DETACHED, MUTEX_PREFIX, REMOTE, RUN_RUNTIME, Session, Task, of_task
 from swarm_mcp.errors import Refused
+from swarm_mcp.panes import deliver
 from swarm_mcp.sessions.acting import NO_AGENTS
 from swarm_mcp.store import Store
+from swarm_mcp.store.messages import may_meet
 from swarm_mcp.store.values import entry_in
-from swarm_mcp.workspace.panes import deliver
 
 # The decision if a dispatched task belongs in the work tracker. It depends on the given facts alone and has no effect.
 #
@@ -218,7 +218,7 @@ def instruct(
     """Leave the instructions in the worker's inbox and wake it; once only, while they lie there unread.
 
     `kept` is the message without secrets, as a supervisor writes it down. A supervised worker received the instructions
-    when it was started, and gets only new ones. Returns the way the worker was woken (``workspace.prompting``).
+    when it was started, and gets only new ones. Returns the way the worker was woken (``panes.deliver``).
     """
     content = of_task(task.id, message)
     had_them_read = store.runs.of_instance(worker.id) is not None

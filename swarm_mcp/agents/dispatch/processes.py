@@ -26,7 +26,7 @@ from swarm_mcp.agents.harness.prompting import (
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.agents.harness.query import query_of as described
 from swarm_mcp.agents.harness.registry import get
-from swarm_mcp.answers.views import name_of, short
+from swarm_mcp.answers.people import short
 from swarm_mcp.domain import (
     ABANDONED,
     CANCEL,
@@ -48,6 +48,7 @@ from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes import started_by
 from swarm_mcp.sessions.acting import may_dispatch
 from swarm_mcp.store import Store
+from swarm_mcp.store.messages import name_of
 
 # The order for a supervisor (one JSON object, through a pipe), and the run it leads to.
 #

@@ -17,12 +17,12 @@ from swarm_mcp.agents.harness.record import read
 from swarm_mcp.agents.harness.registry import chosen_name, get
 from swarm_mcp.agents.harness.scrub import Scrubber
 from swarm_mcp.agents.harness.servers import servers_in
-from swarm_mcp.answers.views import name_of
 from swarm_mcp.domain import Run, Session
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.runtimes.user_settings import Settings
 from swarm_mcp.sessions.acting import TERMINAL, may_dispatch
 from swarm_mcp.store import Store
+from swarm_mcp.store.messages import name_of
 
 # Ways to start a worker: the interface of a spawner, the spawners by name, and the spawner of a user interface.
 #

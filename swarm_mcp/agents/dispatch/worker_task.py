@@ -14,8 +14,8 @@ from swarm_mcp.agents.harness.outcome import TRANSIENT, RunResult, answer_text
 from swarm_mcp.domain import CANCEL, CANCELLED, IN_PROGRESS, PAUSE, TERMINAL, Question, Session, Task, of_task
 from swarm_mcp.errors import NotConfirmed, Refused, SwarmError
 from swarm_mcp.locking.acquisition import claim, reserve
+from swarm_mcp.panes import deliver
 from swarm_mcp.store import Store, runs
-from swarm_mcp.workspace.panes import deliver
 
 LONGEST_RESULT = 30_000  # characters
 WORDLESS = "(it ended well, and said nothing)"

@@ -11,8 +11,8 @@ From Python, a run is::
 ``__all__`` is part of the public interface, and is loaded at its first use. The modules behind it:
 
 ``query``                        the request of a run, also from JSON, a command line, or a Python caller
-``adapter``, ``registry``        the interface of an adapter, and requests beyond its abilities; adapters by name
-``checks``                       a harness's fitness on this machine
+``adapter``                      the interface of an adapter, and requests beyond its abilities
+``registry``                     adapters by name, and a harness's fitness on this machine
 ``run``, ``run_attempt``         the runner: one run, or one for each prompt of a conversation; one child of a run
 ``child``, ``keeper``            the child's process, and its end
 ``events``, ``record``, ``narration``   events, their order, and their receivers

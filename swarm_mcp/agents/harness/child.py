@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable, Mapping
 
 from swarm_hook_core.process import start_time
+from swarm_mcp import processes
 from swarm_mcp.agents.harness.keeper import Keeper
-from swarm_mcp.processes import leftover_processes
-from swarm_mcp.processes.leftover_processes import RUN_ID
-from swarm_mcp.processes.reaper import GATE, Reaper, pipes_of
+from swarm_mcp.processes import GATE, RUN_ID, Reaper, pipes_of
 
 PATIENCE_SECONDS = 0.5  # seconds for MCP servers and pipes to close down after the child
 STRAY_GRACE_SECONDS = 3.0
@@ -104,11 +103,11 @@ class Child:
 
     def terminate(self) -> None:
         """Ask the group, and the processes that left it, to end."""
-        leftover_processes.send(self.pid, self.run_id, signal.SIGTERM, self._keeper)
+        processes.send(self.pid, self.run_id, signal.SIGTERM, self._keeper)
 
     def kill(self) -> None:
         """End them."""
-        leftover_processes.send(self.pid, self.run_id, signal.SIGKILL, self._keeper)
+        processes.send(self.pid, self.run_id, signal.SIGKILL, self._keeper)
 
     def close(self) -> int:
         """End all remaining processes, close everything, and return the number of remaining ones. Idempotent."""
@@ -117,7 +116,7 @@ class Child:
         if not self.ended():
             self.kill()
             self._start.wait()
-        left = leftover_processes.end(self.pid, self.run_id, PATIENCE_SECONDS, STRAY_GRACE_SECONDS, self._keeper)
+        left = processes.end(self.pid, self.run_id, PATIENCE_SECONDS, STRAY_GRACE_SECONDS, self._keeper)
         self._closed = True
         self._start.release()
         for stream in self._start.streams:

@@ -26,7 +26,7 @@ from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.domain import RUN_RUNTIME
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.installation import plugin_source
-from swarm_mcp.processes.leftover_processes import OUTLIVES, RUN_ID
+from swarm_mcp.processes import OUTLIVES, RUN_ID
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.owned_folder import RECORD, differing
 

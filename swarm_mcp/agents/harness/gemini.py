@@ -11,11 +11,11 @@ from typing import Any
 
 from swarm_mcp.agents.harness import events, outcome
 from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
-from swarm_mcp.agents.harness.checks import environment_of
 from swarm_mcp.agents.harness.environment import plugin_folder, written
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import UNSUPPORTED, Cost, Ending, count_of, one_line
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_json, parse_object
+from swarm_mcp.agents.harness.registry import environment_of
 from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues, names_in_mode
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.gemini import HOOKS, home

@@ -19,11 +19,11 @@ from swarm_mcp.agents.harness.adapter import (
     HarnessAdapter,
     Launch,
 )
-from swarm_mcp.agents.harness.checks import command_of, environment_of
 from swarm_mcp.agents.harness.environment import plugin_folder
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Ending, Unsupported, code_of
 from swarm_mcp.agents.harness.query import READ_ONLY, Query, parse_json, parse_object
+from swarm_mcp.agents.harness.registry import command_of, environment_of
 from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes.hs import GUARDED, home, root_of, shadows
 

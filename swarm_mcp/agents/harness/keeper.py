@@ -17,9 +17,9 @@ import subprocess
 import swarm_mcp
 from swarm_hook_core.process import KEEPER, is_stopped
 from swarm_hook_core.state import write_all
+from swarm_mcp import processes
 from swarm_mcp.installation import interpreter
-from swarm_mcp.processes import leftover_processes
-from swarm_mcp.processes.reaper import pipes_of, wait_or_kill
+from swarm_mcp.processes import pipes_of, wait_or_kill
 
 GRACE_SECONDS = 3.0
 LOOK_SECONDS = 0.5  # between two looks at a keeper that says nothing
@@ -137,8 +137,8 @@ def _own_environment() -> dict[str, str]:
     has another.
     """
     kept = {"PATH": os.defpath}
-    if os.environ.get(leftover_processes.OUTLIVES):
-        return {**kept, leftover_processes.OUTLIVES: "1"}
+    if os.environ.get(processes.OUTLIVES):
+        return {**kept, processes.OUTLIVES: "1"}
     return kept
 
 
@@ -185,7 +185,7 @@ def main(orders: str, report: str, run_id: str) -> None:
             _bury(child, mouth)
         if ears in ready:
             if not os.read(ears, 64):
-                leftover_processes.end(child, run_id, 0.0, GRACE_SECONDS, os.getpid())
+                processes.end(child, run_id, 0.0, GRACE_SECONDS, os.getpid())
             os._exit(0)
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from swarm_mcp.agents.harness import events, outcome
 from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
-from swarm_mcp.agents.harness.checks import environment_of
 from swarm_mcp.agents.harness.environment import plugin_folder, written
 from swarm_mcp.agents.harness.events import CONTEXT_USAGE, Event
 from swarm_mcp.agents.harness.outcome import PROCESS_CRASHED, TOKENS, Cost, Ending, count_of, error_of
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_object
+from swarm_mcp.agents.harness.registry import environment_of
 from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues, names_in_mode, words_of
 from swarm_mcp.runtimes.in_place import leads_to
 from swarm_mcp.runtimes.json_editor import text_of

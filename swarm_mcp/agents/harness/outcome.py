@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from swarm_mcp.agents.harness.structured import structured
+from swarm_mcp.agents.harness.query_types import structured
 from swarm_mcp.errors import ClientFailed, Refused
 
 T = TypeVar("T")

@@ -14,7 +14,6 @@ from typing import Any
 
 from swarm_mcp.agents.harness import outcome
 from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
-from swarm_mcp.agents.harness.checks import environment_of
 from swarm_mcp.agents.harness.environment import plugin_folder, written
 from swarm_mcp.agents.harness.events import (
     COMPACTION,
@@ -31,6 +30,7 @@ from swarm_mcp.agents.harness.events import tool_end as tool_ended
 from swarm_mcp.agents.harness.events import tool_start as tool_started
 from swarm_mcp.agents.harness.outcome import Cost, Ending, code_of
 from swarm_mcp.agents.harness.query import READ_ONLY, Query, parse_object
+from swarm_mcp.agents.harness.registry import environment_of
 from swarm_mcp.agents.harness.servers import tool_of
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.pi import home

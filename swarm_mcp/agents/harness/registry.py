@@ -1,4 +1,4 @@
-"""Harnesses by name: those of this package, and those of other installed packages.
+"""Harnesses by name, of this package and of other installed packages; and their fitness on this machine.
 
 A module is loaded at the first use of its harness: a broken one breaks no other. A package adds an adapter by an entry
 point of the group ``swarm_mcp.harnesses``, with the harness's name and the adapter's class::
@@ -11,19 +11,30 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
+import shutil
+import signal
 import site
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
+from urllib.parse import urlsplit
 
 import swarm_mcp
-from swarm_hook_core.environment import first_set
-from swarm_mcp.agents.harness.adapter import HarnessAdapter
-from swarm_mcp.agents.harness.checks import environment_test
+from swarm_hook_core.environment import first_set, identity
+from swarm_hook_core.state import describe
+from swarm_mcp.agents.harness.adapter import ERROR, INFO, WARN, Check, HarnessAdapter
+from swarm_mcp.agents.harness.query import as_string, as_string_array, parse_object
 from swarm_mcp.errors import Refused
+from swarm_mcp.folders import here
+from swarm_mcp.runtimes.user_settings import Settings
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
 
 # Name -> (module, class). To add a harness: one module, one line here, and its recorded streams among the tests.
 ADAPTERS: dict[str, tuple[str, str]] = {
@@ -132,3 +143,187 @@ def _offered() -> dict[str, EntryPoint]:
         # by the files that `site` reads.
         site.addsitedir(os.path.dirname(os.path.dirname(os.path.abspath(swarm_mcp.__file__))))
     return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+# A harness's fitness on this machine: structured findings, without side effects, in under 5 s.
+
+VERSION_SECONDS = 3.5
+URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL", "OPENAI_BASE_URL", "OPENAI_API_URL")
+# Beside the adapter's own, the folders that even `--version` may write to (codex makes a folder of helpers).
+_SCRATCH = ("XDG_CACHE_HOME", "XDG_STATE_HOME")
+
+
+def status_of(checks: list[Check]) -> str:
+    """Return ``fail`` where anything is an error, ``warn`` where anything is a warning, else ``pass``."""
+    levels = {check.level for check in checks}
+    if ERROR in levels:
+        return "fail"
+    if WARN in levels:
+        return "warn"
+    return "pass"
+
+
+def environment_test(adapter: HarnessAdapter, config: Mapping[str, object]) -> dict[str, Any]:
+    """Return all findings about a harness: ``{"adapter_type", "status", "checks", "tested_at"}``.
+
+    `config` as in ``configuration``. `tested_at` is an ISO time in UTC. Never raises over a finding; a warning never
+    prevents a run.
+    """
+    found = common(adapter, config)
+    try:
+        found += adapter.checks(config)
+    except Exception as error:
+        found.append(Check("checks_failed", WARN, f"{adapter.label or adapter.name} could not be looked at", "",
+                           describe(error)))  # fmt: skip
+    return {
+        "adapter_type": adapter.name,
+        "status": status_of(found),
+        "checks": [check.to_dict() for check in found],
+        "tested_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def common(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:
+    """Return the checks that every harness has: its folder, its command, its addresses.
+
+    Codes: cwd_ok, cwd_relative, cwd_missing, cwd_unreadable; command_ok, command_builtin, command_invalid,
+    command_missing, command_broken; version, version_unknown, version_slow; url_invalid.
+    """
+    return [_folder(config), *_command(adapter, config), *_addresses(adapter, config)]
+
+
+def environment_of(config: Mapping[str, object]) -> dict[str, str]:
+    """Return the environment of a run with this configuration."""
+    return {**os.environ, **{str(name): str(value) for name, value in parse_object(config.get("env")).items()}}
+
+
+def program_of(adapter: HarnessAdapter) -> str:
+    """Return the absolute path of the harness's program; empty if there is none."""
+    try:
+        words = command_of(adapter)
+    except Refused:  # it has no command
+        return ""
+    if not words or not adapter.program:
+        return ""
+    return shutil.which(words[0]) or ""
+
+
+def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tuple[str, ...]:
+    """Return the words that start the harness: the configuration's, else ``SWARM_HARNESS_<NAME>``, else its program.
+
+    Raises Refused.
+    """
+    given = config.get("command")
+    if isinstance(given, str):
+        try:
+            return tuple(shlex.split(given))
+        except ValueError as error:
+            raise Refused(f"the command cannot be split into words: {error}") from None
+    words = as_string_array(given) or tuple(Settings(identity("MCP")).harness_command(adapter.name))
+    if words != (adapter.name,):
+        return words
+    if adapter.program:
+        return (adapter.program,)
+    return ()
+
+
+def version_of(adapter: HarnessAdapter) -> str | None:
+    """Return the version line of an installed harness; None without one within VERSION_SECONDS."""
+    found = _command(adapter, {})[-1:]
+    if found and found[0].code == "version":
+        return found[0].message
+    return None
+
+
+def _folder(config: Mapping[str, object]) -> Check:
+    cwd = as_string(config.get("cwd")) or here()
+    if not os.path.isabs(cwd):
+        return Check("cwd_relative", ERROR, f"the working folder {cwd} is not absolute", "give its whole path")
+    try:
+        os.listdir(cwd)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return Check("cwd_missing", ERROR, f"there is no folder {cwd}", "make it, or name another with --directory")
+    except OSError as error:
+        return Check("cwd_unreadable", ERROR, f"the folder {cwd} cannot be read", "", error.strerror or str(error))
+    return Check("cwd_ok", INFO, f"works in {cwd}")
+
+
+def _command(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:
+    try:
+        words = command_of(adapter, config)
+    except Refused as refusal:
+        return [Check("command_invalid", ERROR, str(refusal))]
+    if not words:
+        if adapter.example:
+            told = "runs the command that it is given"
+        else:
+            told = "part of this installation"
+        return [Check("command_builtin", INFO, told)]
+    program = shutil.which(words[0], path=as_string(parse_object(config.get("env")).get("PATH")) or None)
+    if not program:
+        return [Check("command_missing", ERROR, f"there is no command {words[0][:200]} on PATH", adapter.instructions)]
+    found = [Check("command_ok", INFO, f"{words[0]} is {program}")]
+    if adapter.program:
+        found.append(_version(adapter, (program, *words[1:])))
+    return found
+
+
+def _version(adapter: HarnessAdapter, words: tuple[str, ...]) -> Check:
+    """Return the harness's own version. It runs in an empty folder, with the settings of one."""
+    with tempfile.TemporaryDirectory(prefix="swarm-version-", ignore_cleanup_errors=True) as scratch:
+        env = {**os.environ, **dict.fromkeys((*adapter.home_variables, *_SCRATCH), scratch)}
+        # Files, not pipes: a leftover process would keep pipes open; pi prints it on standard error.
+        with open(os.path.join(scratch, "out"), "w+b") as out, open(os.path.join(scratch, "err"), "w+b") as err:
+            try:
+                child = subprocess.Popen(
+                    [*words, "--version"], cwd=scratch, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                    start_new_session=True,
+                )  # fmt: skip
+                code = child.wait(VERSION_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+                return Check("version_slow", WARN, f"{adapter.name} told no version in {VERSION_SECONDS:g} s")
+            except OSError as error:
+                why = error.strerror or str(error)
+                return Check("command_broken", ERROR, f"{words[0]} cannot be run", adapter.instructions, why)
+            said = [_beginning(out), _beginning(err)]
+    lines = [line.strip() for text in said for line in text.splitlines() if line.strip()]
+    if code or not lines:
+        return Check("version_unknown", WARN, f"{adapter.name} --version failed", "", f"exit code {code}")
+    return Check("version", INFO, lines[0][:200])
+
+
+def _beginning(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read(4096).decode("utf-8", "replace")
+
+
+def _addresses(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:
+    named = {name: value for name, value in config.items() if name == "url" or name.endswith("_url")}
+    env = parse_object(config.get("env"))
+    if adapter.name != "process":
+        named.update({name: os.environ[name] for name in URL_VARIABLES if os.environ.get(name, "").strip()})
+    named.update({name: value for name, value in env.items() if name.endswith(("_BASE_URL", "_API_URL"))})
+    servers = config.get("mcp_servers")
+    for name, server in servers.items() if isinstance(servers, Mapping) else ():
+        if isinstance(server, Mapping):
+            url = server.get("url")
+        else:
+            url = getattr(server, "url", "")
+        if url:
+            named[f"the server {name}"] = url
+    return [
+        Check("url_invalid", ERROR, f"{name} is no address: {str(url)[:100]}", "it begins with http:// or https://")
+        for name, url in named.items()
+        if not is_address(url)
+    ]
+
+
+def is_address(url: object) -> bool:
+    """Return True for an http or https address with a host."""
+    try:
+        parts = urlsplit(url if isinstance(url, str) else "")
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # no address
+        return False

@@ -21,11 +21,11 @@ from swarm_mcp.agents.harness.adapter import (
     HarnessAdapter,
     Launch,
 )
-from swarm_mcp.agents.harness.checks import environment_of
 from swarm_mcp.agents.harness.events import KINDS, RAW_LOG, RAW_STDERR, Event, custom
 from swarm_mcp.agents.harness.hs import harness_skills
 from swarm_mcp.agents.harness.outcome import Ending
 from swarm_mcp.agents.harness.query import Query, as_string, parse_object
+from swarm_mcp.agents.harness.registry import environment_of
 from swarm_mcp.agents.loop.providers import built_in, missing
 from swarm_mcp.agents.loop.session import PATTERN
 from swarm_mcp.agents.loop.settings import CONFIG_VARIABLE

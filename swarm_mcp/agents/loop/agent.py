@@ -23,7 +23,7 @@ from swarm_mcp.agents.loop.settings import FAILED, MODEL_FAILED, STOPPED, TOO_LO
 from swarm_mcp.agents.loop.stages import StageFailed
 from swarm_mcp.agents.loop.swarm_session import SwarmSession
 from swarm_mcp.agents.loop.tools import ON_PATH, Servers
-from swarm_mcp.processes.reaper import Reaper
+from swarm_mcp.processes import Reaper
 
 # The output of a run: words as the bash harness prints them, or our events, one JSON line each.
 

@@ -12,7 +12,7 @@ from swarm_mcp.agents.loop.agent import LoopRun, Report
 from swarm_mcp.agents.loop.session import model_call
 from swarm_mcp.agents.loop.settings import LoopFailure, LoopSettings
 from swarm_mcp.errors import UsageError
-from swarm_mcp.processes.reaper import Reaper
+from swarm_mcp.processes import Reaper
 
 DESCRIBED = {
     "agent": "run the agent (default)",

@@ -11,7 +11,7 @@ from swarm_hook_core.environment import first_set
 from swarm_mcp import __version__
 from swarm_mcp.agents.harness.hs import nearest_sessions
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.processes.reaper import Reaper
+from swarm_mcp.processes import Reaper
 
 # Exit codes of `swarm-mcp worker loop`, beside those of every command.
 FAILED, MODEL_FAILED, TOO_LONG, STOPPED = 1, 4, 5, 143

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import IO, NamedTuple
 
-from swarm_mcp.processes.reaper import Reaper
+from swarm_mcp.processes import Reaper
 
 LONGEST = 4 * 1024 * 1024  # bytes of output that are read; more is no answer
 SHORT = 4096  # bytes that every pipe takes at once

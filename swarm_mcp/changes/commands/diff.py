@@ -12,8 +12,8 @@ from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.traces.versions.acts import PERSON
 from swarm_hook_core.traces.versions.lines import NoLines
 from swarm_hook_core.untrusted_text import named
+from swarm_mcp.answers.people import short
 from swarm_mcp.answers.size import width
-from swarm_mcp.answers.views import short
 from swarm_mcp.changes.authorship import Contributor, contributors_of
 from swarm_mcp.changes.commit.parts import place_of
 from swarm_mcp.changes.dirty import SECONDS, committed_file, relative_names, top_over

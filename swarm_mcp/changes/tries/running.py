@@ -12,6 +12,7 @@ import tempfile
 from typing import NamedTuple
 
 from swarm_hook_core.kernel import namespace
+from swarm_mcp import processes
 from swarm_mcp.changes.commit.apart import Git, split
 from swarm_mcp.changes.commit.landing import Moved
 from swarm_mcp.changes.tries import folder as folders
@@ -21,8 +22,7 @@ from swarm_mcp.changes.tries.folder import LARGEST, Folder, is_secret, remove
 from swarm_mcp.changes.tries.picture import PRESENT, Picture
 from swarm_mcp.changes.tries.space import Command
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.processes import leftover_processes
-from swarm_mcp.processes.reaper import Reaper
+from swarm_mcp.processes import Reaper
 
 TYPE_CHECKING = False
 
@@ -220,7 +220,7 @@ class Run:
         assert self._copy is not None
         command, copy, run_id = self._command, self._copy, os.urandom(8).hex()
         environment = {name: copy.moved(value) for name, value in command.environment.items()}
-        environment[leftover_processes.RUN_ID] = run_id
+        environment[processes.RUN_ID] = run_id
         output = None
         if command.output >= 0:
             output = command.output
@@ -241,7 +241,7 @@ class Run:
         try:
             code = space.attend(child.pid)
             child.returncode = code
-            leftover_processes.end(child.pid, run_id, 0, GRACE)
+            processes.end(child.pid, run_id, 0, GRACE)
         except BaseException:
             reaper.close()
             raise

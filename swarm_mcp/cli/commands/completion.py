@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from swarm_hook_core.untrusted_text import one_line
-from swarm_mcp.answers.views import veiled
+from swarm_mcp.answers.people import veiled
 from swarm_mcp.cli.arguments import (
     FILES,
     FOLDERS,

@@ -12,7 +12,6 @@ from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import changed_by, duration
 from swarm_mcp import contributions
-from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, SUBJECTS, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import answer, complain, show
 from swarm_mcp.errors import SwarmError
@@ -22,6 +21,7 @@ from swarm_mcp.guard.check import AFTER_COMMITS, HOOKS, Changes, Refusal, change
 from swarm_mcp.guard.hooks import SAYS
 from swarm_mcp.hooks.protection_watch import remember_guard
 from swarm_mcp.sessions.acting import require_person
+from swarm_mcp.store.messages import seconds_since
 
 NAMED = 5  # files that a refusal names
 DIR = Option("--dir DIR", "the repository (default: the one here)", source=FOLDERS)

@@ -14,20 +14,20 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from swarm_hook_core import clock
+from swarm_mcp import processes
 from swarm_mcp.cli.arguments import DOING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.locking import NAME, acquire_shown, lock_request, process_holder, say_refused
 from swarm_mcp.cli.output import complain, flush, refused
 from swarm_mcp.domain import Lock, Session
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, StoreUnavailable, SwarmError
-from swarm_mcp.processes import leftover_processes
-from swarm_mcp.processes.reaper import Reaper
+from swarm_mcp.processes import Reaper
 from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
 
 # A command that runs while locks are held. It ends when they are lost, and they are released when it ends.
 #
 # The command has a process group of its own, and this group ends with this process in every case
-# (``processes.reaper``). At a terminal the command stays in our group, so that it can read there and receives Ctrl-C.
+# (``processes``). At a terminal the command stays in our group, so that it can read there and receives Ctrl-C.
 
 LOST = 76
 LOOK_SECONDS = 0.5  # between two looks at the locks while nothing is committed
@@ -123,12 +123,12 @@ class Hold:
             if ours:
                 child.send_signal(number)
             else:
-                leftover_processes.send(child.pid, "", number)
+                processes.send(child.pid, "", number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(seconds)
                 break
         if not ours:
-            leftover_processes.end(child.pid, "", 0, self.grace)
+            processes.end(child.pid, "", 0, self.grace)
 
 
 def _stop_after(child: subprocess.Popen[Any], changes: Changes) -> None:
@@ -155,7 +155,7 @@ def _passing_on(ours: bool) -> Iterator[Callable[[subprocess.Popen[Any]], None]]
         if ours:
             child.send_signal(number)
         else:
-            leftover_processes.send(child.pid, "", number)
+            processes.send(child.pid, "", number)
 
     def pass_on_to(child: subprocess.Popen[Any]) -> None:
         children.append(child)

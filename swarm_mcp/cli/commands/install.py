@@ -36,9 +36,9 @@ from swarm_mcp.folders import clean
 from swarm_mcp.guard import projects
 from swarm_mcp.hooks.protection_watch import remember, tell_lowered
 from swarm_mcp.installation import marketplace_folder, plugin_source
-from swarm_mcp.runtimes import NAMES, chosen, hook_config, installed, runtime, server_name, state_folder, user_settings
+from swarm_mcp.runtimes import NAMES, chosen, hook_config, installed, runtime, server_name, user_settings
 from swarm_mcp.runtimes.base import Begun, Interrupted, Runtime, SideBySide, Steps
-from swarm_mcp.runtimes.bundle import leave_launcher
+from swarm_mcp.runtimes.bundle import leave_launcher, left, remove_ours, remove_theirs
 from swarm_mcp.runtimes.bundle import write as write_bundle
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Entry
@@ -487,7 +487,7 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
     working = everything and fine and _workers_run()
     if everything and fine and not working:
         forget_records()
-        state_folder.remove_ours()
+        remove_ours()
     if removed and folder.parent.is_dir() and not any(folder.parent.iterdir()):
         folder.parent.rmdir()
     stuck: list[str] = []
@@ -536,7 +536,7 @@ def _purge(left: dict[str, str], in_projects: bool, is_sure: bool) -> list[str]:
         say("it stays" if agreement is False else "it stays: without a terminal to ask, --yes removes it")
         return []
     stuck = projects.take_out()
-    gone = [store_path(), config_path(), *state_folder.remove_theirs()]
+    gone = [store_path(), config_path(), *remove_theirs()]
     for path in gone:
         for one in (path, f"{path}-wal", f"{path}-shm"):
             with suppress(OSError):
@@ -572,7 +572,7 @@ def _workers_run() -> bool:
 def _left() -> dict[str, str]:
     """The paths that stay behind, each with a few words about it."""
     about = {store_path(): "the store: locks, messages, tasks", config_path(): "your settings"}
-    return {**{path: what for path, what in about.items() if os.path.exists(path)}, **state_folder.left()}
+    return {**{path: what for path, what in about.items() if os.path.exists(path)}, **left()}
 
 
 # Swarm's files elsewhere than in a client: a marketplace folder of one's own, a project's server file and skills.

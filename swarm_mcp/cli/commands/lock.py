@@ -8,7 +8,6 @@ from typing import Any
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import UNNAMED, agent_name, holder_name
 from swarm_hook_core.untrusted_text import named, token
-from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import (
     AGENT,
     DOING,
@@ -34,6 +33,7 @@ from swarm_mcp.locking.acquisition import steal as take_over
 from swarm_mcp.sessions.acting import acting_session, is_person, lock_holder, note_attempt, session_named
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, hint_of, reach_of
+from swarm_mcp.store.messages import name_of
 
 # Options that switch the answer from one lock to the full list.
 MORE = ("--ttl", "--expect", "--wait", "--agent", "--shared", "--detach")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import islice
 
 from swarm_mcp.answers.size import cursor
-from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, DOING, INSTANCES, MSG, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, listing
 from swarm_mcp.cli.words import AFTER, Reader, printed_page, say_page
 from swarm_mcp.domain import Message, Page
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
+from swarm_mcp.panes import prompt
 from swarm_mcp.sessions.acting import acting_session, session_named, viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.workspace.panes import prompt
+from swarm_mcp.store.messages import name_of
 
 
 @verb(

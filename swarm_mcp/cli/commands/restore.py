@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from swarm_hook_core.wording import duration
 from swarm_mcp.answers.size import page, printed
-from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.cli.arguments import ABSOLUTE, CHANGES, DOING, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import agreed, answer, listing, refused
 from swarm_mcp.cli.words import Reader, clause, say_page
@@ -13,6 +12,7 @@ from swarm_mcp.errors import UsageError
 from swarm_mcp.locking.restore import Choice, Restoring, everything
 from swarm_mcp.sessions.acting import find_acting_session, require_persons, surrounding_session
 from swarm_mcp.store import Store
+from swarm_mcp.store.messages import seconds_since
 
 
 @verb(

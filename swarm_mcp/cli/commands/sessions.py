@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from swarm_hook_core.untrusted_text import token
-from swarm_mcp.answers.views import name_of, public_instance, registration, short, veiled
+from swarm_mcp.answers.people import public_instance, registration, short, veiled
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
@@ -41,6 +41,7 @@ from swarm_mcp.sessions.acting import (
     viewer_identity,
 )
 from swarm_mcp.store import Store
+from swarm_mcp.store.messages import name_of
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.user_interface import pane_in
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.answers.views import short
+from swarm_mcp.answers.people import short
 from swarm_mcp.answers.work import find_task
 from swarm_mcp.cli import output
 from swarm_mcp.cli.arguments import (
@@ -26,6 +26,7 @@ from swarm_mcp.domain import STATUSES, TERMINAL, TYPES, Task, onlooker
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.locking.acquisition import claim as start
+from swarm_mcp.panes import deliver
 from swarm_mcp.sessions.acting import (
     acting_session,
     dispatching_session,
@@ -34,7 +35,6 @@ from swarm_mcp.sessions.acting import (
     viewer_identity,
 )
 from swarm_mcp.store import Store
-from swarm_mcp.workspace.panes import deliver
 
 
 @verb(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.naming import holder_name
-from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
@@ -25,9 +24,10 @@ from swarm_mcp.cli.words import AFTER, Reader, clause, printed_page, say_page
 from swarm_mcp.domain import UiCommand
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import clean, current_scope
+from swarm_mcp.panes import resolve
 from swarm_mcp.sessions.acting import find_acting_session, may_dispatch, viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.workspace.panes import resolve
+from swarm_mcp.store.messages import name_of
 
 WAIT_SECONDS = 5.0
 WAIT = Option("--wait S", f"seconds to wait for the outcome (default {WAIT_SECONDS:g})")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from swarm_mcp.answers.views import may_meet, name_of, registration, seconds_since
+from swarm_mcp import panes
+from swarm_mcp.answers.people import registration
 from swarm_mcp.domain import TERMINAL, Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import clean, here, scope_of
+from swarm_mcp.panes import resolve
 from swarm_mcp.server.guidance import for_label
 from swarm_mcp.server.tool import (
     AFTER,
@@ -25,8 +27,7 @@ from swarm_mcp.server.tool import (
 )
 from swarm_mcp.sessions.summary import bootstrap_summary, locks_held_by, sessions_page, with_mail
 from swarm_mcp.store import Store
-from swarm_mcp.workspace import panes
-from swarm_mcp.workspace.panes import resolve
+from swarm_mcp.store.messages import may_meet, name_of, seconds_since
 
 
 def _register(call: Call, arguments: dict[str, Any]) -> Answer:

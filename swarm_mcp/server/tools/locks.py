@@ -9,7 +9,6 @@ from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import token
 from swarm_mcp.answers.incidents import as_json
 from swarm_mcp.answers.people import People
-from swarm_mcp.answers.views import may_meet
 from swarm_mcp.domain import MODES, Lock, Session, granted
 from swarm_mcp.errors import LockRefused, UnknownInstance
 from swarm_mcp.locking.acquisition import (
@@ -26,6 +25,7 @@ from swarm_mcp.locking.explaining import explanation, history, incidents_about
 from swarm_mcp.server.tool import AFTER, Answer, Call, Tool, WaitingCall, number, text, texts
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE, LockRequest
+from swarm_mcp.store.messages import may_meet
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
 LOCKED = text(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from swarm_mcp import panes
 from swarm_mcp.errors import Refused, UnknownInstance
 from swarm_mcp.server.tool import Answer, Call, Tool, delivering, flag, number, of_page, text
 from swarm_mcp.sessions.summary import mail_page
-from swarm_mcp.workspace import panes
 
 MOST_AT_ONCE = 200
 

@@ -9,8 +9,8 @@ from typing import Any
 from swarm_mcp.domain import BATCH_LIMIT, DONE, IN_PROGRESS, STATUSES, TERMINAL, TYPES, UNCHANGED, Question, Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.locking.acquisition import claim, claim_next
+from swarm_mcp.panes import deliver
 from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, WaitingCall, flag, listed, number, text, texts
-from swarm_mcp.workspace.panes import deliver
 
 
 def _prompted(call: Call, me: Session, notices: list[tuple[str, str]]) -> list[dict[str, Any]]:

@@ -10,10 +10,10 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.process import SERVER_RUNTIME
 from swarm_mcp.answers.people import People
-from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.answers.work import Edit
 from swarm_mcp.domain import REMOTE, SHARED, Lock, Session, Waiter
 from swarm_mcp.store import Store
+from swarm_mcp.store.messages import seconds_since
 
 # The queues for locks: the waiters, their obstacles, and the circles of sessions that wait for each other.
 

@@ -10,9 +10,8 @@ from typing import Any
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.naming import UNNAMED, agent_name
 from swarm_mcp.answers.incidents import through, until
-from swarm_mcp.answers.people import machines_of
+from swarm_mcp.answers.people import machines_of, short
 from swarm_mcp.answers.timeline import ALTERED, MOST, NOTICED, Happening, happening, newest, refusals, timeline
-from swarm_mcp.answers.views import short
 from swarm_mcp.answers.work import (
     MESSAGES,
     TASKS,
@@ -32,9 +31,8 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.locking.explaining import explanation, history
 from swarm_mcp.locking.restore import Restoring
 from swarm_mcp.runtimes import user_settings
-from swarm_mcp.view.overview.cards import HOUR, READ, cards, session_whole, word
+from swarm_mcp.view.overview.cards import HOUR, READ, cards, last_entries, record_marks, session_whole, word
 from swarm_mcp.view.overview.now import COUNTED, FILES, Hold, Now, lines, near, now
-from swarm_mcp.view.overview.transcript import last_entries, record_marks
 from swarm_mcp.view.overview.work import Names, OwnedFile, edit_events, owned_file
 from swarm_mcp.view.page.picture import MARKS, PERSON, colours, numbered, picture
 from swarm_mcp.view.page.rendering import MOST_CHECKOUTS, Look, Page, View

@@ -21,7 +21,7 @@ from swarm_mcp.domain import IN_PROGRESS, Task
 from swarm_mcp.errors import NotConfirmed, SwarmError
 from swarm_mcp.locking import acquisition
 from swarm_mcp.team import agent_client
-from swarm_mcp.team.parts import TeamDocuments
+from swarm_mcp.team.store_documents import TeamDocuments
 
 from .local_machine import REPOSITORY, LocalMachine, joined_clone
 from .test_agent_storms import MACHINES

@@ -15,10 +15,10 @@ from support.harness_fixtures import gone_within, is_alive
 from support.requirement import requirement
 
 from swarm_hook_core.process import is_stopped
+from swarm_mcp import processes
 from swarm_mcp.agents.harness import environment
 from swarm_mcp.agents.harness.child import Child, LineSplitter, found
 from swarm_mcp.agents.harness.environment import place, sweep
-from swarm_mcp.processes import leftover_processes
 
 pytestmark = pytest.mark.slow
 
@@ -115,7 +115,7 @@ def test_a_process_that_has_just_been_started_is_known_by_its_mark(monkeypatch):
         process = subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], mark: "1"})
         with monkeypatch.context() as patch:
             patch.setattr(os, "listdir", lambda _: [str(process.pid)])  # noqa: B023 - to look at others takes time
-            found = leftover_processes.living(-1, "", os.getpid())
+            found = processes.living(-1, "", os.getpid())
         process.kill()
         process.wait()
         assert (process.pid in found) is expected
@@ -213,7 +213,7 @@ def test_nobody_elses_processes_are_ended(tmp_path):
     nameless = bystander()
     try:
         for group, run_id, count in ((member, name, 2), (nameless, "", 1)):
-            assert leftover_processes.end(group.pid, run_id, 0, 1) == count
+            assert processes.end(group.pid, run_id, 0, 1) == count
         assert member.wait(60) == stray.wait(60) == nameless.wait(60) == -signal.SIGTERM
         assert [other.poll() for other in others] == [None] * len(others)
     finally:

@@ -9,11 +9,11 @@ import pytest
 from support.recordings import Recordings, data_of, ended
 from support.requirement import requirement
 
-from swarm_mcp.agents.harness.checks import status_of
 from swarm_mcp.agents.harness.events import custom
 from swarm_mcp.agents.harness.outcome import cost_of, priced
 from swarm_mcp.agents.harness.permissions import SERVER
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
+from swarm_mcp.agents.harness.registry import status_of
 from swarm_mcp.errors import Refused
 
 RECORDED = Recordings("claude")

@@ -17,9 +17,8 @@ from support.harness_fixtures import Scripted
 from support.requirement import requirement
 
 from swarm_mcp.agents.harness.adapter import Capabilities
-from swarm_mcp.agents.harness.query_types import normalized
+from swarm_mcp.agents.harness.query_types import normalized, schema_for, structured
 from swarm_mcp.agents.harness.servers import ToolServer, complaint_about, outcome_of, schema_of, tool_of
-from swarm_mcp.agents.harness.structured import schema_for, structured
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import HarnessError, Query, Run
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from support.requirement import requirement
 from support.sessions import ROOT
 
-from swarm_mcp.agents.harness import checks, registry
+from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.adapter import Check, HarnessAdapter, Launch
-from swarm_mcp.agents.harness.checks import common, environment_test, status_of
 from swarm_mcp.agents.harness.query import McpServer, Query
+from swarm_mcp.agents.harness.registry import common, environment_test, status_of
 from swarm_mcp.agents.harness.run import Run
 from swarm_mcp.errors import Refused
 
@@ -249,7 +249,7 @@ def test_addresses_in_this_environment_count(toy: Toy, monkeypatch: pytest.Monke
 @requirement("C-11")
 def test_a_version_is_not_worth_an_error(toy: Toy, tmp_path: Path, limits, script: str, code: str, level: str) -> None:
     if "sleep" in script:
-        limits(checks, VERSION_SECONDS=0.3)
+        limits(registry, VERSION_SECONDS=0.3)
     checked_program(tmp_path / "bin/toy", script)
     began = time.monotonic()
     assert codes(common(toy, {}))[code] == level
@@ -265,10 +265,10 @@ def test_a_program_that_cannot_be_run_is_an_error(toy: Toy, tmp_path: Path) -> N
 
 def test_a_setting_names_another_command(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_HARNESS_TOY", f"{sys.executable} -S")
-    assert checks.command_of(toy) == (sys.executable, "-S")
-    assert checks.version_of(toy).startswith("Python 3")
+    assert registry.command_of(toy) == (sys.executable, "-S")
+    assert registry.version_of(toy).startswith("Python 3")
     monkeypatch.setenv("SWARM_HARNESS_TOY", "no-such-command")
-    assert checks.version_of(toy) is None
+    assert registry.version_of(toy) is None
 
 
 @requirement("C-10")

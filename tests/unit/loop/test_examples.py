@@ -10,7 +10,7 @@ from support.fixtures import SWARM
 from support.loop_fixtures import Model, Say, loop, sessions
 from support.screen import Played
 
-from swarm_mcp.play.loopback import LoopbackServer, QuietHandler
+from swarm_mcp.play.models import LoopbackServer, QuietHandler
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ from support.editor import ALL, Editor, uri_of
 from support.world import TEXT, World
 
 from swarm_mcp.view.lsp import facts
-from swarm_mcp.view.lsp.desk import Desk
 from swarm_mcp.view.lsp.facts import opened, path_of
+from swarm_mcp.view.lsp.server import Desk
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from support.altered import Limits
 from support.world import World
 
 from swarm_mcp.store import Store
-from swarm_mcp.view.page import serving
+from swarm_mcp.view.page import app as page_app
 from swarm_mcp.view.page.app import Keys, application
 
 pytestmark = pytest.mark.slow
@@ -140,7 +140,7 @@ def test_a_holder_is_asked_and_a_worker_answered(world: World, browser: Browser)
 
 
 def test_a_client_that_takes_nothing_is_let_go(limits: Limits, usual_signals: None):
-    limits(serving, CLIENT_SECONDS=0.3)
+    limits(page_app, CLIENT_SECONDS=0.3)
     ended = asyncio.Event()
 
     async def app(scope, receive, send) -> None:
@@ -153,8 +153,8 @@ def test_a_client_that_takes_nothing_is_let_go(limits: Limits, usual_signals: No
         ended.set()
 
     async def play() -> None:
-        listens = serving.listening(0)
-        going = asyncio.ensure_future(serving.serve_until_ended(app, listens, lambda: None))
+        listens = page_app.listening(0)
+        going = asyncio.ensure_future(page_app.serve_until_ended(app, listens, lambda: None))
         reader, writer = await asyncio.open_connection(*listens.getsockname(), limit=1)
         reader._transport.pause_reading()
         writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from support.altered import Limits
 
-from swarm_mcp.view.page import serving as http_process
+from swarm_mcp.view.page import app as http_process
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 

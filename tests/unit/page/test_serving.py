@@ -118,7 +118,7 @@ def test_its_address_for_programs_and_its_port(ground, serve):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_can_be_ended_as_soon_as_it_has_said_its_address(ground, number):
     program = (
-        "import os, sys; from swarm_mcp.view.page.serving import serve\n"
+        "import os, sys; from swarm_mcp.view.page.app import serve\n"
         f"serve(0, False, lambda *_: os.kill(os.getpid(), {int(number)}), '', '', True)"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ground.repo, capture_output=True, timeout=60)

@@ -15,7 +15,7 @@ from swarm_mcp.agents.harness.events import Event, message, tool_end, tool_start
 from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request as wanted_by
-from swarm_mcp.view.overview.transcript import LAST_BYTES
+from swarm_mcp.view.overview.cards import LAST_BYTES
 from swarm_mcp.view.page import views
 from swarm_mcp.view.page.app import VIEWS, Keys, application
 from swarm_mcp.view.page.rendering import address

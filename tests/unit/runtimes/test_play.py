@@ -16,8 +16,7 @@ from swarm_mcp.play.clients import Client
 from swarm_mcp.play.more import Grok
 from swarm_mcp.play.newer import Kimi
 from swarm_mcp.play.playing import KEPT, Outcome
-from swarm_mcp.play.scene import Scene
-from swarm_mcp.play.settings import refuse_services, sealed
+from swarm_mcp.play.scene import Scene, refuse_services, sealed
 from swarm_mcp.runtimes import grok, runtime
 from swarm_mcp.runtimes.base import Look, Steps
 from swarm_mcp.runtimes.settings_layers import Layer

@@ -18,7 +18,7 @@ from swarm_mcp import installation
 from swarm_mcp.checker import checkers_dir
 from swarm_mcp.doctor import checker, enforcement
 from swarm_mcp.doctor.own_checks import Asked
-from swarm_mcp.runtimes import bundle, runtime, state_folder
+from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.installed import Installed
 
 pytestmark = pytest.mark.slow
@@ -220,7 +220,7 @@ def test_a_server_leaves_no_relay_that_cannot_serve(relay: Callable[..., str]) -
 def test_an_uninstallation_takes_the_note_away(relay: Callable[..., str]) -> None:
     relay()
     installation.leave_relay()
-    state_folder.remove_ours()
+    bundle.remove_ours()
     assert not os.path.lexists(os.environ["SWARM_STATE_DIR"])
 
 

@@ -16,7 +16,7 @@ from swarm_hook_core.state import state_dir
 from swarm_mcp.agents.harness import environment
 from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes import bundle, state_folder
+from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.cline import servers_file
 
 pytestmark = pytest.mark.thorough
@@ -29,7 +29,7 @@ def state(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SWARM_STATE_DIR", str(folder))
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")  # as a person, while sessions are at work
     monkeypatch.setenv("PATH", os.defpath)
-    for name in [*state_folder.OURS, *state_folder.THEIRS]:
+    for name in [*bundle.OURS, *bundle.THEIRS]:
         made = folder / name.replace("*", "x")
         if "." in name or name == "config-fault":
             made.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def test_all_that_is_left_is_listed_and_goes_after_a_question(
 
 
 def test_an_empty_state_folder_goes_too(ground: Ground, state: Path):
-    for name in state_folder.THEIRS:
+    for name in bundle.THEIRS:
         shutil.rmtree(state / name) if (state / name).is_dir() else (state / name).unlink()
     (state / "somebody's").unlink()
     assert ground.swarm("uninstall").code == 0 and not state.exists()
@@ -118,7 +118,7 @@ def test_while_workers_run_the_state_folder_stays(ground: Ground, state: Path):
 
 
 def test_every_name_that_the_code_gives_is_known():
-    known = [*state_folder.OURS, *state_folder.THEIRS]
+    known = [*bundle.OURS, *bundle.THEIRS]
     names = {environment.FOLDER, f"{environment.FOLDER}.lock", overrides._REMEMBERED, "swarm-cc", "faults.jsonl.1"}
     for package in (swarm_hook_core, swarm_mcp):
         for path in Path(package.__path__[0]).rglob("*.py"):

@@ -12,13 +12,13 @@ from support.team_machines import REPOSITORY, Machine
 
 from swarm_hook_core import clock
 from swarm_hook_core.repository import tree_at
+from swarm_mcp import panes
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import TeamRefused, agent_client, memberships, talk
 from swarm_mcp.team.agent import Agent
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.protocol import want
-from swarm_mcp.workspace import panes
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 

@@ -17,7 +17,7 @@ from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.store import Store
-from swarm_mcp.team import TeamUnreachable, doctor, memberships, standing, verb
+from swarm_mcp.team import TeamUnreachable, memberships, standing, verb
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.places import (
     CONFIGURED,
@@ -189,9 +189,9 @@ def test_status_and_doctor_say_what_stays_on_this_machine(
     repository = {"repository": "example.org/org/app", **facts}
     played.is_told = {"pid": 1, "servers": [{"server": SERVER, "repositories": [repository]}]}
     monkeypatch.setattr(standing, "_told", lambda *_: {"error": "", "milliseconds": 1.0, "machines": []})
-    monkeypatch.setattr(doctor, "_proof", lambda _: Finding("team proof", "ok", ""))
+    monkeypatch.setattr(standing, "_proof", lambda _: Finding("team proof", "ok", ""))
     shown = ground.swarm("team", "status").out
-    (found, _) = doctor.findings(Asked("", ()))
+    (found, _) = standing.findings(Asked("", ()))
     assert ("on this machine only" in shown) is bool(said) and said in shown
     assert (found.status == "warn") is bool(said) and said in found.message
 

@@ -11,6 +11,7 @@ from support.fixtures import Ground
 from support.scripted_herdr import Herdr
 
 from swarm_hook_core.state import state_dir
+from swarm_mcp import panes
 from swarm_mcp.agents.dispatch.dispatch import carry_out
 from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.domain import Session
@@ -19,7 +20,6 @@ from swarm_mcp.locking.acquisition import claim, claim_next, reserve
 from swarm_mcp.store import user_interface
 from swarm_mcp.team import TeamUnreachable, talk
 from swarm_mcp.team.parts import TeamRows
-from swarm_mcp.workspace import panes
 
 pytestmark = pytest.mark.thorough
 

@@ -10,11 +10,11 @@ from support.fixtures import BARE_PYTHON, Ground
 from support.requirement import requirement
 from support.scripted_herdr import Herdr
 
+from swarm_mcp import panes
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.panes import PaneUnavailable, backend_named
 from swarm_mcp.server.tools.instances import WORKSPACE_TOOLS as WORKSPACE_TOOLS
 from swarm_mcp.server.tools.messages import TOOLS as MESSAGE_TOOLS
-from swarm_mcp.workspace import backends, panes
-from swarm_mcp.workspace.backends import PaneUnavailable, backend
 
 pytestmark = pytest.mark.slow
 
@@ -50,12 +50,12 @@ class Caller:
 def hangs(herdr: Herdr, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     """Have herdr hang at this verb, and be given up soon; other verbs have their time on a busy machine."""
     herdr.says(verb, "hang")
-    begins = backends.run
+    begins = panes.run
 
     def hurried(argv: list[str], seconds: float, **options):
         return begins(argv, 0.5 if argv[2] == verb else seconds, **options)
 
-    monkeypatch.setattr(backends, "run", hurried)
+    monkeypatch.setattr(panes, "run", hurried)
 
 
 def call(ground: Ground, row: dict, name: str, **arguments):
@@ -185,12 +185,15 @@ def test_a_hanging_command_is_ended_in_time_with_its_children(ground: Ground, he
 
 @pytest.mark.parametrize("handle", ["--help", "-x", "a\0b", "a\nb", "\ud800", "x" * 300, "\x1b[2J"])
 def test_a_handle_is_one_word_and_no_flag(herdr: Herdr, handle: str):
-    for ask in (lambda: backend("herdr").resolve(handle), lambda: backend("herdr").read(handle, "recent", 5)):
+    for ask in (
+        lambda: backend_named("herdr").resolve(handle),
+        lambda: backend_named("herdr").read(handle, "recent", 5),
+    ):
         with pytest.raises(PaneUnavailable) as error:
             ask()
         assert str(error.value).isprintable()
     with pytest.raises(PaneUnavailable):
-        backend("herdr").wake(handle, "text")
+        backend_named("herdr").wake(handle, "text")
     assert herdr.pane_calls() == []
 
 

@@ -26,7 +26,6 @@ from swarm_mcp.agents.harness.adapter import (
     HarnessAdapter,
     Launch,
 )
-from swarm_mcp.agents.harness.checks import environment_of
 from swarm_mcp.agents.harness.claude.stream import WINDOWS, cut_off, error_of, parse
 from swarm_mcp.agents.harness.conclusion import fits
 from swarm_mcp.agents.harness.environment import plugin_folder, written
@@ -34,6 +33,7 @@ from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Ending, Price
 from swarm_mcp.agents.harness.permissions import SERVER, TOOL, asks
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query, parse_object
+from swarm_mcp.agents.harness.registry import environment_of
 from swarm_mcp.agents.harness.servers import (
     CLIENT_TOOLS,
     NOT_FOR_READERS,

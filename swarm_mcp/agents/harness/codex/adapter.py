@@ -24,7 +24,6 @@ from swarm_mcp.agents.harness.adapter import (
     HarnessAdapter,
     Launch,
 )
-from swarm_mcp.agents.harness.checks import command_of
 from swarm_mcp.agents.harness.codex import overrides, stream
 from swarm_mcp.agents.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.agents.harness.conclusion import fits
@@ -33,6 +32,7 @@ from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Ending, Price
 from swarm_mcp.agents.harness.permissions import SERVER, asks, bridged
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, as_string, parse_json, parse_object
+from swarm_mcp.agents.harness.registry import command_of
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes.codex import home

@@ -1,1 +1,0 @@
-"""Processes that end with the process that started them."""
