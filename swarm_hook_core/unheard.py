@@ -55,7 +55,7 @@ def take(config: "RuntimeConfig", event: "SessionEvent") -> str:
         return ""
     try:
         words = _read(taken)
-    except OSError:  # somebody has put a link or a pipe there, and nobody would ask for it under this name again
+    except OSError:  # a link or a pipe stands there, and would stay: no hook asks for it under this name again
         pass
     try:
         os.remove(taken)

@@ -378,7 +378,7 @@ class _Keeper:
 
     @classmethod
     def remembers(cls, entry: list[str]) -> bool:
-        """Return True if the entry of a file in a record is what is remembered of it, with its copy."""
+        """Return True if the entry of a file in a record is as remembered, and its copy is there."""
         path, _key, *found = entry
         return cls._remembered.get(path) == found and (not found[1] or os.path.lexists(found[1]))
 
