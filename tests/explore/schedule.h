@@ -42,7 +42,7 @@ struct decision {
 };
 
 struct step {
-    int32_t task, number, call, action, value, result;
+    int32_t task, number, call, action, value, result, process;
     int64_t now;
     char path[100];
 };
@@ -281,7 +281,7 @@ static int stop(int call, const char *path, const int *errors) {
     }
     if (world->steps < STEPS) {
         struct step *step = &world->log[world->steps++];
-        *step = (struct step){me, number, call, action, value, 0, world->now, ""};
+        *step = (struct step){me, number, call, action, value, 0, own->process, world->now, ""};
         snprintf(step->path, sizeof step->path, "%s", path);
     } else {
         tell(TOO_LONG, own->process);

@@ -36,7 +36,7 @@ class Decided(ctypes.Structure):
 
 class Step(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_int32) for name in ("task", "number", "call", "action", "value", "result")),
+        *((name, ctypes.c_int32) for name in ("task", "number", "call", "action", "value", "result", "process")),
         ("now", ctypes.c_int64),
         ("path", ctypes.c_char * 100),
     ]
@@ -126,24 +126,22 @@ class World:
     def told(self) -> list[tuple[int, int, list[str]]]:
         """Return the words of all processes with their moments, ``dies`` where one was killed, ``errs`` where a call failed."""
         found = [(moment, process, words) for (process, words), moment in zip(self.said(), self.moments())]
-        moments = {(step.task, step.number): step.now for step in self.shared.log[: self.shared.steps]}
-        for one in self.decisions():
-            if one.action in (KILL, FAIL) and (one.task, one.number) in moments:
-                process, word = {KILL: (one.task, "dies"), FAIL: (0, "errs")}[
-                    one.action
-                ]  # of a fault only the moment counts
-                found.append((moments[one.task, one.number], process, [word]))
+        words = {KILL: ["dies"], FAIL: ["errs"]}
+        found += [(step.now, step.process, words[step.action]) for step in self._steps() if step.action in words]
         return sorted(found, key=lambda one: one[0])
 
     def killed(self) -> set[int]:
-        """Return the processes that were killed in the last schedule."""
-        return {one.task for one in self.decisions() if one.action == KILL}
+        """Return the processes that were killed in the last schedule, in any of their threads."""
+        return {step.process for step in self._steps() if step.action == KILL}
+
+    def _steps(self) -> list[Step]:
+        return list(self.shared.log[: self.shared.steps])
 
     def steps(self) -> list[str]:
         """Return the stops of the last schedule, one a line."""
         names: dict[int, str] = {}
         lines = []
-        for step in self.shared.log[: self.shared.steps]:
+        for step in self._steps():
             if step.call not in names:
                 names[step.call] = self.library.explore_call(step.call).decode()
             action = "" if not step.action else f"  [{ACTIONS[step.action]} {step.value}]"
