@@ -63,7 +63,8 @@ def _sentence(world: World, decision: Decision, step: Step) -> str:
     call = world.library.explore_call(step.call).decode()
     place = f"before `{call} {place_of(step)}`"
     if decision.action == SWITCH:
-        return f"  … session {decision.task} stops {place}, and session {decision.value} goes on"
+        other = world.shared.tasks[decision.value].process
+        return f"  … session {step.process} stops {place}, and session {other} goes on"
     if decision.action == FAIL:
-        return f"  … session {decision.task}'s call fails ({os.strerror(decision.value)}), {place}"
-    return f"  … session {decision.task} {BEFALLS[decision.action]} {place}"
+        return f"  … session {step.process}'s call fails ({os.strerror(decision.value)}), {place}"
+    return f"  … session {step.process} {BEFALLS[decision.action]} {place}"
