@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from swarm_hook_core import caller, git, paths
-from swarm_hook_core.repository import tree_over
+from swarm_hook_core.repository import small_text, tree_over
+from swarm_hook_core.state import read_private
 
 MOST_PATHS = 400  # more are not named to git one by one
 _RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", *git.NO_PROGRAMS)
@@ -180,8 +181,7 @@ class Repository:
         excluding = os.path.join(tree.common, "info", "exclude")
         try:
             at = os.stat(excluding).st_mtime
-            with open(excluding, encoding="utf-8", errors="replace") as file:
-                lines = file.read(MOST_EXCLUDED).splitlines()
+            lines = read_private(excluding, MOST_EXCLUDED, follows=True).decode("utf-8", "replace").splitlines()
         except OSError:
             return []  # there is none
         if at < time.time() - HIDDEN_SECONDS or all(not line.strip() or line.startswith("#") for line in lines):
@@ -246,11 +246,7 @@ class Repository:
     def note(self, name: str) -> str:
         """Return the text of one of git's own files (``rebase-merge/orig-head``), or empty."""
         path = os.path.join(self.top, self.ask("rev-parse", "--git-path", name).rstrip("\n"))
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                return file.read(65536).strip()
-        except OSError:  # git has no such note
-            return ""
+        return small_text(path).strip()
 
     # -------------------------------------------------------------- innards
 

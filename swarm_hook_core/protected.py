@@ -17,7 +17,7 @@ from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.paths import own_path, real_paths
 from swarm_hook_core.repository import small_text, tree_over
 from swarm_hook_core.shell.model import Effects, Tree
-from swarm_hook_core.state import config_dir, config_path, data_dir, state_dir, store_path
+from swarm_hook_core.state import config_dir, config_path, data_dir, read_private, state_dir, store_path
 from swarm_hook_core.untrusted_text import command, named
 
 # The guard of a repository's commits: its hooks in git's folder, and the setting by which git finds them.
@@ -54,13 +54,8 @@ def has_guard_record(common: str) -> bool:
 
 def hooks_path(common: str) -> str:
     """Return ``core.hooksPath`` of the repository's own configuration; may be empty."""
-    try:
-        with open(os.path.join(common, "config"), encoding="utf-8", errors="surrogateescape") as file:
-            lines = file.read(LARGEST).splitlines()
-    except (OSError, ValueError):  # no repository
-        return ""
     found, section = "", ""
-    for line in lines:
+    for line in small_text(os.path.join(common, "config")).splitlines():
         line = line.strip()
         if line.startswith("["):
             section = line.strip("[] \t").lower()
@@ -72,8 +67,7 @@ def hooks_path(common: str) -> str:
 
 def _is_guards(path: str) -> bool:
     try:
-        with open(path, "rb") as file:
-            return MARK in file.read(4096)
+        return MARK in read_private(path, 4096, follows=True)
     except (OSError, ValueError):  # no such hook
         return False
 

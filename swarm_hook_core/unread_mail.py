@@ -12,7 +12,7 @@ from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.lookup import SOME_AGENT
 from swarm_hook_core.naming import UNNAMED, holder_name
-from swarm_hook_core.state import lock_alone, open_in_private, write_all
+from swarm_hook_core.state import lock_alone, open_in_private, read_private, write_all
 from swarm_hook_core.untrusted_text import quoted, same_circle, token
 
 TYPE_CHECKING = False
@@ -30,8 +30,8 @@ def is_due(config: "RuntimeConfig", event: "SessionEvent", instance_id: str, new
     if event.agent not in ("", SOME_AGENT):
         return False
     try:
-        with open(_path(config, event.session_id), encoding="utf-8") as file:
-            return newest > _told_in(file.read(512), instance_id)
+        told = read_private(_path(config, event.session_id), 512)
+        return newest > _told_in(told.decode(), instance_id)
     except (OSError, ValueError):  # nothing was told yet
         return True
 

@@ -19,7 +19,7 @@ from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.lookup import HOLD, TERMINAL
 from swarm_hook_core.paths import git_root
-from swarm_hook_core.state import edited_dir, name_of, write_private
+from swarm_hook_core.state import edited_dir, name_of, read_private, write_private
 from swarm_hook_core.watching import records, watch
 from swarm_hook_core.watching.watch import Breach
 
@@ -181,8 +181,7 @@ def _taken(session_id: str) -> tuple[str, dict[str, Any]] | None:
         if last is not None and caller.is_answering() and last[:2] == (path, _mark(mine)):
             _last = last
             return mine, last.facts
-        with open(mine, encoding="utf-8", errors="surrogateescape") as file:
-            facts = loads(file.read())
+        facts = loads(os.fsdecode(read_private(mine, records.LARGEST_RECORD)))
     except (OSError, ValueError, RecursionError):
         facts = None
     if isinstance(facts, dict):

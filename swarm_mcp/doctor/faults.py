@@ -30,8 +30,8 @@ def recorded_faults() -> list[dict[str, Any]]:
 def last_fault(folder: str | os.PathLike[str]) -> str:
     """Return the last fault in the record of a state folder, or an empty text."""
     try:
-        with open(os.path.join(folder, "faults.jsonl"), encoding="utf-8", errors="replace") as file:
-            row = loads(file.read().splitlines()[-1])
+        text = read_private(os.path.join(folder, "faults.jsonl"), 2 * LIMIT_BYTES).decode(errors="replace")
+        row = loads(text.splitlines()[-1])
         return str(cast("dict[str, Any]", row)["fault"])
     except (OSError, ValueError, LookupError, TypeError, RecursionError):  # no fault was recorded
         return ""

@@ -13,7 +13,7 @@ from typing import Any
 
 from swarm_hook_core import protected, settings
 from swarm_hook_core.json_text import dumps, loads
-from swarm_hook_core.state import config_path, mark_of, state_dir, write_private
+from swarm_hook_core.state import config_path, mark_of, read_private, state_dir, write_private
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 
@@ -222,8 +222,7 @@ def _read() -> dict[str, Any]:
     """Return the record. Each part is an object, empty if it cannot be read."""
     found: object = None
     try:
-        with open(_path(), encoding="utf-8") as file:
-            found = loads(file.read(LARGEST))
+        found = loads(read_private(_path(), LARGEST).decode())
     except (OSError, ValueError, RecursionError):
         found = None
     record: dict[str, Any] = {"settings": {}, "stores": {}, "clients": {}, "guards": {}}

@@ -14,7 +14,7 @@ from typing import IO, Any, TypeVar
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import runs_app_server
 from swarm_hook_core.registration import NotRegistered
-from swarm_hook_core.state import mark_of, name_of, state_dir
+from swarm_hook_core.state import mark_of, name_of, read_private, state_dir
 from swarm_mcp.contributions import put_undos_right
 from swarm_mcp.domain import Notice, Session
 from swarm_mcp.errors import SwarmError, UsageError
@@ -185,12 +185,12 @@ def find_lowered(db: Database, row: Session) -> None:
 def _is_as_it_was(path: str, db: Database) -> bool:
     """Compare the files listed at `path`, a line each (``protection_watch.listed``), with their present state."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            number, *lines = file.read(LARGEST).splitlines()
+        number, *lines = os.fsdecode(read_private(path, LARGEST)).splitlines()
+        seen = int(number)
     except (OSError, ValueError):  # unreadable: look anew
         return False
     marks = (line.partition(" ") for line in lines)
-    return db.events_so_far() >= int(number) and all(mark_of(name, mark) == mark for mark, _, name in marks)
+    return db.events_so_far() >= seen and all(mark_of(name, mark) == mark for mark, _, name in marks)
 
 
 def find_terminal(db: Database, request: Registration, anew: bool) -> None:

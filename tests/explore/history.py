@@ -493,7 +493,8 @@ def mail(ended: Ended, left: Left) -> list[str]:
         sent += sorted({(to, text) for to, text in heard if text in begun} - set(sent))
     findings = judge_handed([], sent, heard, [])
     found = [f"a message was lost: {one}" for one in findings.lost]
-    found += [f"a message came twice: {one}" for one in findings.doubled]
+    if not ended.did(JUMP):  # of a reader that has not confirmed them in time they come again
+        found += [f"a message came twice: {one}" for one in findings.doubled]
     copies = Counter((to, text) for to, text, _read in there)
     return found + [f"a message is there {count} times: {one}" for one, count in copies.items() if count > 1]
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 UNKNOWN = "?"  # the branch after the session's own command: it is looked up at its next call
 MOVED = "moved"
 LONGEST = 16 * 1024  # bytes of a note
+LARGEST_REFS = 64 << 20  # bytes of all packed refs
 DAY_SECONDS = 86400
 LATELY_SECONDS = 2 * 3600  # a session without a sign of life for longer is not disturbed
 
@@ -112,14 +113,10 @@ def commit_of(tree: Tree, ref: str) -> str:
     if found:
         return found
     try:
-        with open(os.path.join(tree.common, "packed-refs"), encoding="utf-8", errors="surrogateescape") as file:
-            for line in file:
-                commit, _, name = line.rstrip("\n").partition(" ")
-                if name == ref:
-                    return commit
+        packed = os.fsdecode(read_private(os.path.join(tree.common, "packed-refs"), LARGEST_REFS, follows=True))
     except OSError:
         return ""  # no packed refs
-    return ""
+    return next((line.partition(" ")[0] for line in packed.split("\n") if line.partition(" ")[2] == ref), "")
 
 
 # ------------------------------------------------------------------------------------------------ sessions

@@ -11,7 +11,7 @@ import stat
 
 from swarm_hook_core.git_repository import MOST_PATHS, NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
-from swarm_hook_core.state import state_dir
+from swarm_hook_core.state import read_private, state_dir
 from swarm_hook_core.traces import INPUTS, LOST, PATH, names_in, traces_dir
 from swarm_hook_core.traces.versions import CONTENT, NO_FILE, NOT_KEPT
 from swarm_hook_core.traces.versions.locked import read_name
@@ -223,7 +223,7 @@ def _fold(copies: list[_Kept]) -> None:
             continue
         by_content: dict[bytes, _Kept] = {}
         for one in group:
-            first = by_content.setdefault(_content_of(one.path), one)
+            first = by_content.setdefault(_content_of(one), one)
             if first.found.st_ino != one.found.st_ino:
                 _share(first.path, one.path)
 
@@ -237,9 +237,8 @@ def _share(first: str, path: str) -> None:
         return  # a file system without links, or a version that is gone by now
 
 
-def _content_of(path: str) -> bytes:
+def _content_of(one: _Kept) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return read_private(one.path, one.found.st_size)
     except OSError:
-        return path.encode("utf-8", "surrogateescape")  # gone: equal to nothing else
+        return one.path.encode("utf-8", "surrogateescape")  # gone: equal to nothing else

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.patch import patches_in
-from swarm_hook_core.state import read_private
+from swarm_hook_core.state import NotOrdinary, read_private
 from swarm_hook_core.traces import INPUTS, LIMIT_INPUTS, LONGEST_INPUT, kept_dir
 from swarm_hook_core.traces.journal import unescaped
 
@@ -71,17 +71,18 @@ class Inputs:
         self._longest_ns = 0
 
     def _read(self) -> None:
-        path, self._is_read = self._path, True
+        path = self._path
         for part in (path + ".1", path):
             try:
                 data = read_private(part, MOST_BYTES)
-            except OSError:
-                continue  # nothing kept, or pruned
+            except (FileNotFoundError, PermissionError, NotOrdinary):
+                continue  # nothing kept, or pruned. A disk that fails makes no person's lines a call's
             for line in data.split(b"\n"):
                 words = line.partition(b"\0")[0].split(b" ")
                 if len(words) == 3 and words[0].isdigit() and words[1].isdigit():
                     self._lines.append((int(words[0]), int(words[1]), line))
         self._lines.sort()
+        self._is_read = True
         self._longest_ns = max((last_ns - first_ns for first_ns, last_ns, _line in self._lines), default=0)
 
     def at(self, at_ns: int) -> Input | None:

@@ -27,6 +27,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
+from swarm_hook_core.state import read_private
 from swarm_hook_core.traces import NO_FILE, UNDO, journal_name
 from swarm_hook_core.traces.changed_lines import split_lines
 from swarm_hook_core.traces.journal import SLACK_NS, Entry
@@ -48,6 +49,7 @@ from swarm_hook_core.traces.versions.replay import contents_after, is_whole, sou
 from swarm_hook_core.traces.versions.stored import Version
 
 IS_PROGRAM = 0o100
+LARGEST_LOG = 64 << 20  # bytes of a reflog
 
 
 class Moment:
@@ -449,8 +451,8 @@ def contents_since(path: str, at_ns: int) -> list[bytes] | None:
         moved_ns = os.stat(log).st_mtime_ns
         if moved_ns <= at_ns - SLACK_NS:
             return []
-        with open(log, "rb") as file:
-            commits = _commits_since(file.read().split(b"\n"), at_ns, moved_ns)
+        lines = read_private(log, LARGEST_LOG, follows=True).split(b"\n")
+        commits = _commits_since(lines, at_ns, moved_ns)
     except OSError:
         return None  # a repository without a reflog
     name = os.path.relpath(path, tree.top)

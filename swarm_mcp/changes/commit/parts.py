@@ -81,7 +81,10 @@ def _history(file: DirtyFile, notes: Notes) -> History | None:
         pass  # removed
     except OSError:
         return None  # unreadable
-    return History(file.path, data, present, notes=notes)
+    try:
+        return History(file.path, data, present, notes=notes)
+    except OSError:
+        return None  # the record is unreadable
 
 
 def _last_writers(history: History) -> Sequence[Author]:

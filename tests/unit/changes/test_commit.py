@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,6 +12,8 @@ from support.commits import commits, git, refusal
 from support.traced import Player, checkout, notes_an_end
 from support.world import ready_store, some_time_passes
 
+from swarm_hook_core.traces import INPUTS
+from swarm_hook_core.traces.versions import replay
 from swarm_hook_core.traces.versions.lines import lines_of
 from swarm_mcp.changes.planning import plan_session
 
@@ -43,6 +47,27 @@ def test_one_files_hunks_of_two_sessions_and_a_person(work: Path) -> None:
     commits(None, work)
     assert git(work, "show", "HEAD:other.md") == "PERSON\nbeta\nTWO\n"
     assert git(work, "status", "--porcelain") == ""
+
+
+def test_a_disk_that_fails_makes_no_line_of_a_person_the_session_s(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the session's inputs, a save right after its edit would be its own. One that cannot be read is there."""
+    one = Player("codex", work)
+    one.edits("notes.md", "alpha", "ONE")
+    with open(work / "notes.md", "a") as file:
+        file.write("PERSON\n")
+    one.edits("other.md", "alpha", "ONE")
+    real = replay.read_private
+
+    def failing(path: str, limit: int) -> bytes:
+        if path.endswith(INPUTS):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path, limit)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(replay, "read_private", failing)
+        assert "Input/output error" in refusal(one, work)
+    commits(one, work)
+    assert git(work, "show", "HEAD:notes.md") == "ONE\nbeta\ngamma\n"
 
 
 FORMATS = """#!/bin/sh

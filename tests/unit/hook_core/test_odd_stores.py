@@ -21,13 +21,16 @@ from support.shared_scenes import Shared, in_both_clients
 from support.store_files import SHAPES, text_of
 from support.traced import Player, checkout
 
-from swarm_hook_core import scratch, settings, unheard
+from swarm_hook_core import protected, scratch, settings, unheard, unread_mail
 from swarm_hook_core.hooks import SessionEvent
+from swarm_hook_core.repository import tree_over
 from swarm_hook_core.state import NotOrdinary, config_path, open_private, read_private, state_dir, turn_mark
-from swarm_hook_core.traces import journal, journal_name, place_of
-from swarm_hook_core.watching import records
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_hook_core.traces import head, journal, journal_name, place_of
+from swarm_hook_core.traces.versions import steps
+from swarm_hook_core.watching import edits, records
+from swarm_mcp.doctor.faults import last_fault, recorded_faults
 from swarm_mcp.domain import Session
+from swarm_mcp.hooks import protection_watch, session_hooks
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -369,6 +372,34 @@ def test_locks_hold_whatever_is_planted_in_the_state_folder(plant: Callable[[Pat
         assert records.take(me.session_id, name) is None
     settings._record_once("a fault", "a state", "config-fault")
     recorded_faults()
+
+
+@planted
+def test_no_reader_waits_for_the_other_end_of_a_pipe(plant: Callable[[Path], object], ground: Path) -> None:
+    """Files of ours that only some events read, and git's own."""
+    me = Player("claude-code", ground)
+    event = SessionEvent(me.session_id, str(ground))
+    git = ground / ".git"
+    of_state = {
+        protection_watch.NAME: lambda _path: protection_watch._read(),
+        "marks": lambda path: session_hooks._is_as_it_was(str(path), Store()),
+        "faults.jsonl": lambda path: last_fault(path.parent),
+        os.path.relpath(unread_mail._path(me.core.config, event.session_id), state_dir()): (
+            lambda _path: unread_mail.is_due(me.core.config, event, me.core.config.runtime_name, 1)
+        ),
+        os.path.relpath(edits._path(me.session_id), state_dir()): lambda _path: edits._taken(me.session_id),
+    }
+    of_git = {
+        "config": lambda _path: protected.hooks_path(str(git)),
+        "hooks/pre-commit": lambda path: protected._is_guards(str(path)),
+        "packed-refs": lambda _path: head.commit_of(tree_over(str(ground)), "refs/heads/gone"),
+        "logs/HEAD": lambda _path: steps.contents_since(str(ground / "notes.md"), 0),
+    }
+    for folder, readers in ((Path(state_dir()), of_state), (git, of_git)):
+        for name, read in readers.items():
+            replaced(folder / name, plant)
+            with contextlib.suppress(OSError):
+                read(folder / name)
 
 
 @planted
