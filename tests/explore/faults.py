@@ -133,8 +133,9 @@ FAULTS = {
     "merge_drops": _one("rewrites", "a text is said to be merged, and is not", f"{HOOKS}/traces/merged_writes.py",
         "    return Merge(path, present, new, merged, None)", "    return Merge(path, present, new, new, None)"),
     "stale_view": _one("edits_by_checker", "a checker keeps its first view of the store", f"{HOOKS}/lookup/glance.py",
-        "    _kept = (path, _mark(path), connection)\n",
-        '    connection.execute("BEGIN")\n    _kept = (path, _mark(path), connection)\n'),
+        "    _kept = _Kept(path, connect_read_only(driver, path, BUSY_SECONDS))\n",
+        "    _kept = _Kept(path, connect_read_only(driver, path, BUSY_SECONDS))\n"
+        '    _kept.connection.execute("BEGIN")\n'),
     "commit_takes_all": _one("edits_and_commits", "a commit takes others' lines along",
         "swarm_mcp/changes/commit/parts.py", "own = [group for group in groups if group.is_own]", "own = groups"),
     "commit_looks_once": _one("edits_and_commits", "a file that changes while it is committed is not noticed",
