@@ -31,6 +31,7 @@ LOCKS, REFUSALS, DATABASE, RULES = (
     f"{STORE}/locks.py", f"{STORE}/refusals.py", f"{STORE}/database.py", f"{HOOKS}/check/rules.py",
 )  # fmt: skip
 TOOLS = "swarm_mcp/server/tools"
+TRIES, COMMANDS = "swarm_mcp/changes/tries", "swarm_mcp/changes/commands/tries.py"
 TOOLS_OF_LOCKS = f"{TOOLS}/locks.py"
 IMPORTED = "from swarm_hook_core.state import"
 
@@ -132,8 +133,9 @@ FAULTS = {
     "merge_drops": _one("rewrites", "a text is said to be merged, and is not", f"{HOOKS}/traces/merged_writes.py",
         "    return Merge(path, present, new, merged, None)", "    return Merge(path, present, new, new, None)"),
     "stale_view": _one("edits_by_checker", "a checker keeps its first view of the store", f"{HOOKS}/lookup/glance.py",
-        "    _kept = (path, _mark(path), connection)\n",
-        '    connection.execute("BEGIN")\n    _kept = (path, _mark(path), connection)\n'),
+        "    _kept = _Kept(path, connect_read_only(driver, path, BUSY_SECONDS))\n",
+        "    _kept = _Kept(path, connect_read_only(driver, path, BUSY_SECONDS))\n"
+        '    _kept.connection.execute("BEGIN")\n'),
     "commit_takes_all": _one("edits_and_commits", "a commit takes others' lines along",
         "swarm_mcp/changes/commit/parts.py", "own = [group for group in groups if group.is_own]", "own = groups"),
     "commit_looks_once": _one("edits_and_commits", "a file that changes while it is committed is not noticed",
@@ -159,6 +161,26 @@ FAULTS = {
         "        call.store.kv.put(row, key, json.dumps(items))\n        length = len(items)\n"),
     "loss_is_release": _one("follows_team", "a server's loss counts as the release of others' locks",
         "swarm_mcp/team/mirror.py", 'if answer["grace"]:  # others', "if not sent:  # others"),
+    "taken_along": _one("tries", "a try on the own lines takes others' lines of the same file along", f"{TRIES}/picture.py",
+        "if is_all and (pieces or has_whole) and is_same_mode:", "if pieces and is_same_mode:"),
+    "doubt_left_out": _one("tries", "a try leaves out lines that may be the session's", COMMANDS,
+        "return lambda group: not group.isdisjoint(chosen)", "return lambda group: group <= chosen"),
+    "never_cleared": _one("tries", "the files of a killed try are not removed", f"{TRIES}/running.py",
+        "            self._clear()  # the last try was killed\n", "            pass\n"),
+    "view_kept": _one("tries", "files that the command of a try wrote are there in the next try", f"{TRIES}/running.py",
+        "ignored = self._below()[1]", "ignored = set(self._below()[0])"),
+    "folder_shared": _one("tries", "two tries are made in one folder", f"{TRIES}/folder.py",
+        "                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "                    pass\n"),
+    "change_overlooked": _one("tries", "a try does not say that a file changed meanwhile", f"{TRIES}/picture.py",
+        "        found |= {name for name, state in self.states.items() if self._state(name) != state}\n", ""),
+    "blamed_while_moving": _one("tries", "the search for authors goes on over a file that changes", f"{TRIES}/whose.py",
+        "    if result.changed:\n        raise _Moving(listed(result.changed))\n", ""),
+    "innocent_blamed": _one("tries", "the search for authors drops the lines that make a command fail",
+        f"{TRIES}/whose.py", "if self._outcome(left - {owner}) == SAME:", "if self._outcome(left - {owner}) == GREEN:"),
+    "doubt_unnamed": _one("tries", "a try does not name doubtful lines", f"{TRIES}/trial.py",
+        "        if doubtful:\n", "        if doubtful and not inside:\n"),
+    "view_is_checkout": _one("tries", "the content of a try is written into the checkout", f"{TRIES}/folder.py",
+        "put(one.source, os.path.join(root, one.name),", "put(one.source, os.path.join(self.tree.top, one.name),"),
     "no_transaction": Fault("messages", "statements of the store are no transaction", (
         Edit(DATABASE, "        database = self.database\n        now = time.monotonic()\n",
             "        database = self.database\n        database.changed = set()\n        return database\n"

@@ -236,8 +236,12 @@ def begin(work: str) -> None:
 
 def act_for_commands() -> None:
     """Stand in for the git of commands that commit. No guardian waits for the end of one: the next commit clears up."""
-    Git.run = lambda git, *given, **more: Worker(git.top, git.index).command(*given, **more)  # type: ignore[method-assign]
+    Git.run = _run  # type: ignore[method-assign]
     Workshop._guard = lambda _workshop: None  # type: ignore[method-assign]
+
+
+def _run(git: Git, *given: Any, **more: Any) -> CompletedProcess[bytes]:
+    return Worker(git.top, git.environment.get("GIT_INDEX_FILE", "")).command(*given, **more)
 
 
 def content(work: str, name: str) -> bytes | None:
@@ -262,6 +266,7 @@ class Worker(Git):
             "rev-parse": self.parsed, "symbolic-ref": self.branch, "read-tree": self.begun, "status": self.changed,
             "diff-index": self.nothing, "diff": self.nothing, "update-index": self.updated, "hash-object": self.hashed,
             "ls-files": self.listed, "diff-tree": self.between_trees, "write-tree": self.written,
+            "checkout-index": self.checked_out, "check-ignore": self.ignored,
             "commit-tree": self.committed, "update-ref": self.moved, "merge-base": self.is_known, "cat-file": self.read,
             "config": self.no, "var": self.person, "hook": self.nothing, "stripspace": lambda _words: data,
             "merge-file": self.no,
@@ -292,6 +297,8 @@ class Worker(Git):
         return self.index or os.path.join(self.top, ".git", "index")
 
     def _entries(self) -> dict[str, str]:
+        if not os.path.exists(self._index):
+            return {}  # a new one
         with open(self._index, encoding="ascii") as file:
             found: dict[str, str] = json.load(file)
         return found
@@ -309,6 +316,21 @@ class Worker(Git):
         entries = self._entries()
         names = [name for name in FILES if object_of(content(self.top, name) or b"") != entries[name]]
         return _joined(f" M {name}" for name in names).encode()
+
+    def checked_out(self, words: list[str]) -> bytes | None:
+        """Write files of the index behind a prefix."""
+        entries, names = self._entries(), self.data.decode().split("\0")[:-1]
+        if not entries.keys() >= {*names}:
+            return None
+        for name in names:
+            path = words[-1].removeprefix("--prefix=") + name
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(self.there.object(entries[name]) or b"")
+        return b""
+
+    def ignored(self, _words: list[str]) -> bytes | None:
+        return _joined(name for name in self.data.decode().split("\0")[:-1] if name.endswith(".o")).encode() or None
 
     def updated(self, words: list[str]) -> bytes:
         if "--refresh" in words:

@@ -591,14 +591,14 @@ def commits(ended: Ended, chain: list[Commit]) -> Iterator[str]:
 
     A commit has changes of its own session alone; one that was told of is there, with all that the session had written.
     """
-    for before, one in zip(chain, [] if ended.did(JUMP) else chain[1:]):  # authors are known by times
+    for before, one in zip(chain, [] if ended.did(FAIL, JUMP) else chain[1:]):  # authors are known by notes and times
         for line in set(before.lines) ^ set(one.lines):
             if not line.startswith(f"{one.by}."):
                 yield f"the commit of {one.by} has a change of the line {line}"
     known, last = {one.name: one for one in chain}, chain[-1].lines
     own = dict[int, list[str]]()
     for at, (process, words) in enumerate(ended.words):
-        if words[0] == "wrote" and is_alone(ended, at) and not ended.did(JUMP):
+        if words[0] == "wrote" and is_alone(ended, at) and not ended.did(FAIL, JUMP):
             own.setdefault(process, []).extend(words[3:])
         elif words[0] == "committed":
             made = known.get(words[1])

@@ -175,6 +175,15 @@ class Process:
         self.say("runs", "Bash", "notes.md")
         return True
 
+    def build(self, line: str) -> None:
+        """Run a command that cannot be read, and that appends a line to the file."""
+        if self.run_command("./build"):
+            time.sleep(CLIENT_SECONDS)
+            self.append(f"{line}\n")
+            self.say("built", line)
+            time.sleep(CLIENT_SECONDS)
+            self.end_call("Bash", {"command": "./build"})
+
     def by_shell(self, command: str) -> None:
         """Append a line to a file by a shell command that can be read."""
         given = {"command": command}

@@ -9,6 +9,7 @@ from explore.git import Repository
 from explore.ground import Ground, files
 from explore.history import BEGINS, END, ENDS, Commit, Ended, Left, commits, judged, values_in
 from explore.rarer_truths import rarer_truths
+from explore.tried_truths import tried
 from explore.world import FAIL, JUMP, KILL, PAUSE
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.traces.versions.lines import Fold
@@ -43,6 +44,7 @@ def violations(ended: Ended, ground: Ground) -> list[str]:
         found += rarer_truths(ended, left, file.read())
     found += [*crashes(ended), *judged(ended, left), *hook_times(ended)]
     found += merged_texts(ended)
+    found += tried(ended, ground, lines_saved_alone(ended))
     if any(words[0] == "commits" for _process, words in ended.words):
         found += commits(ended, branch(ground))
     for judge in (lost_updates, persons_lines, nowhere, noted_once, left_behind):
@@ -272,7 +274,8 @@ def whole_undos(ended: Ended, ground: Ground) -> list[str]:
     """An undo of two files that was cut short is made or taken back as a whole, at the latest by the next command."""
     if "edits_two_and_undoes" not in ended.roles or not ended.did(KILL, FAIL):
         return []
-    recover()
+    if any("left alone" in told for told in recover()):  # a person has saved a file since
+        return []
     found = [f"the undo {folder} can be neither made nor taken back" for folder in unreadable()]
     for process, role in enumerate(ended.roles):
         undone = [words for other, words in ended.words if other == process and words[0] == "undoes"]

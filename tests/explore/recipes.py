@@ -134,6 +134,14 @@ MEETINGS = (
     (("locks_and_edits", "runs_idly"), "keep"),
     (("keeps_as_client", "locks_later", "joins_late"), "keep"),
     (("locks_and_edits", "edits"), "turn"),
+    (("tries", "edits"), "keep"),
+    (("tries", "saves"), "keep"),
+    (("tries", "holds"), "keep"),
+    (("tries", "edits_and_commits"), "keep"),
+    (("tries", "tries"), "keep"),
+    (("tries", "builds"), "keep"),
+    (("tries", "appends_by_shell"), "keep"),
+    (("tries", "edits", "saves"), "turn"),
 )
 # Accidents beside switches: those of a meeting's schedules, in turn.
 WEATHERS = ((), (KILL,), (FAIL, SHORT), (), (PAUSE,), (KILL,), (), (JUMP,), (KILL,), (FAIL, SHORT), (), (SHORT,))

@@ -3,7 +3,7 @@
 import os
 import time
 
-from explore import dealings, rarer, team, tools, warm
+from explore import dealings, rarer, team, tools, trying, warm
 from explore.git import Repository
 from explore.ground import TEXT
 from explore.process import CLIENT_SECONDS, Process
@@ -80,12 +80,7 @@ def saves(me: Process) -> None:
 
 def builds(me: Process) -> None:
     """Run a command that cannot be read, and that changes a file."""
-    if me.run_command("./build"):
-        time.sleep(CLIENT_SECONDS)
-        me.append(f"{me.number}.0\n")
-        me.say("built", f"{me.number}.0")
-        time.sleep(CLIENT_SECONDS)
-        me.end_call("Bash", {"command": "./build"})
+    me.build(f"{me.number}.0")
 
 
 def edits_and_sweeps(me: Process) -> None:
@@ -182,8 +177,11 @@ OF_FILES = (
 )  # fmt: skip
 NEED_GIT = frozenset(
     role.__name__
-    for role in (*OF_OWNERS, commits_by_hand, dealings.commits, rarer.lapses_and_commits, tools.edits_and_commits)
-)  # and its answers
+    for role in (
+        *OF_OWNERS, commits_by_hand, dealings.commits, rarer.lapses_and_commits, tools.edits_and_commits, trying.tries,
+    )
+)  # fmt: skip # and its answers
 ROLES = {
-    role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL, *rarer.ALL, *tools.ALL, team.follows_team)
+    role.__name__: role
+    for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL, *rarer.ALL, *tools.ALL, team.follows_team, trying.tries)
 }

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from explore import git as stand_in
-from explore import roles, team
+from explore import roles, team, trying
 from explore.ground import Ground, runtime
 from explore.history import Ended
 from explore.process import Process, live
@@ -116,6 +116,7 @@ class Server:
         git.run = stand_in.answers_in(self.ground.work)
         stand_in.act_for_commands()
         team.unreachable()
+        trying.act_for_the_kernel()
         spawn.start_detached = lambda *_given, **_more: None  # cleaning that is due follows outside of schedules
         self.modules = Modules()
         sleeps, time.sleep = time.sleep, lambda _seconds: None  # the virtual clock stands still here
@@ -215,6 +216,7 @@ class Server:
             return pid
         try:
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # it ends with the server
+            self.modules.put_back()  # the judge may have made a try
             self.world.library.explore_begin(process)
             while True:
                 me = Process(self.world, self.ground, process, self.config)

@@ -23,6 +23,9 @@ TOLD = {
     "redone": "has undone that and taken it back", "restores": "begins to restore", "restored": "has restored",
     "tries": "waits for {1}, to cancel that", "tried": "has cancelled its wait for {1}",
     "commits": "begins to commit", "declined": "does not commit: {rest}", "committed": "is told that {1} is committed",
+    "tests": "begins to try a command on its own lines", "tested": "is told that the command has ended {rest}",
+    "seeks": "begins to look for the authors of the lines {1}.x", "blames": "is told of their authors: {rest}",
+    "moved": "is told that files changed meanwhile", "ran": "tries a command on {1}: {rest}",
     "far": "acts for a session of another machine: it {rest}",
     "failed": "fails: {rest}", "crashed": "crashes: {rest}", "abandoned": "is not waited for any more",
 }  # fmt: skip
