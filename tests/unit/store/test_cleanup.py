@@ -281,11 +281,17 @@ def test_a_busy_store_is_not_waited_for(ground: Ground):
         assert store.cleanup.some()
 
 
-def test_many_processes_make_one_pass(ground: Ground):
+def test_many_processes_make_one_pass(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    """A pass that meets another process in the store ends there: nobody waits for it, and the next one goes on."""
     pile_up(ground, 3 * cleanup.AT_ONCE)
     body = "store = Store()\ngate()\nreport(store.cleanup.some())"
-    assert sum(member.reports[0] for member in crowd.run(body, [None] * 8)) == 1
-    assert left(ground)["messages"] == 2 * cleanup.AT_ONCE
+    assert sum(member.reports[0] for member in crowd.run(body, [None] * 8)) <= 1
+    before = left(ground)["messages"]
+    assert before >= 2 * cleanup.AT_ONCE
+    later(monkeypatch, cleanup.PAUSE_SECONDS + 1)
+    with ground.store() as store:
+        assert store.cleanup.some()
+    assert left(ground)["messages"] == before - cleanup.AT_ONCE
 
 
 def test_a_registration_makes_the_pass_that_is_due(ground: Ground):
