@@ -236,6 +236,10 @@ def test_a_button_copies_the_command_beside_it(ground, browse):
     command = tab.page.locator(".command").first
     command.get_by_role("button").click()
     command.get_by_text("Copied").wait_for()
+    tab.page.evaluate(
+        "htmx.swap('#main', document.getElementById('main').innerHTML.replaceAll('Copied', ''), {swapStyle: 'innerHTML'})"
+    )
+    command.get_by_text("Copied").wait_for()  # the page has been made anew meanwhile
     assert tab.page.evaluate("navigator.clipboard.readText()") == command.locator("code").inner_text()
     assert command.locator("code").inner_text().startswith("swarm-mcp unlock src/schema.sql --as ")
     assert tab.complaints == []

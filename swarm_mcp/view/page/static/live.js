@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   let main, status, shown = null, focused = null, scrolled = [], missed = false, pressed = false, late = false;
+  let copied = null, forgetting = 0;  // the command that was copied last, for two seconds
   const links = () => [...main.querySelectorAll("a")];
   const regions = () => [...main.querySelectorAll("[role=region]")];
   const say = (text) => { if (status.textContent !== text) status.textContent = text; };  // a screen reader reads changes
@@ -18,13 +19,19 @@
   for (const end of ["pointerup", "pointercancel"])
     addEventListener(end, () => setTimeout(() => { pressed = false; if (late) { late = false; told("changed"); } }));
   document.addEventListener("visibilitychange", () => { if (missed && !document.hidden) told("changed"); });
+  const sayCopied = () => {  // by the command: a button that was pressed may have been replaced since
+    for (const button of document.querySelectorAll("button.copy"))
+      button.querySelector("span").textContent = button.previousElementSibling.textContent === copied ? "Copied" : "";
+  };
   addEventListener("click", (event) => {  // the command stands before its button; without a clipboard it stays selectable
-    const button = event.target.closest("button.copy"), word = button && button.querySelector("span");
+    const button = event.target.closest("button.copy"), command = button && button.previousElementSibling;
     if (!button || !navigator.clipboard) return;
-    navigator.clipboard.writeText(button.previousElementSibling.textContent).then(() => {
-      word.textContent = "Copied";
-      setTimeout(() => { word.textContent = ""; }, 2000);
-    }, () => getSelection().selectAllChildren(button.previousElementSibling));
+    navigator.clipboard.writeText(command.textContent).then(() => {
+      copied = command.textContent;
+      sayCopied();
+      clearTimeout(forgetting);
+      forgetting = setTimeout(() => { copied = null; sayCopied(); }, 2000);
+    }, () => getSelection().selectAllChildren(command));
   });
   addEventListener("DOMContentLoaded", () => {
     main = document.getElementById("main");
@@ -40,6 +47,7 @@
       scrolled = regions().filter((one) => one.scrollLeft).map((one) => [one.getAttribute("aria-label"), one.scrollLeft]);
     });
     main.addEventListener("htmx:afterSwap", () => {
+      sayCopied();
       for (const [name, left] of scrolled)
         for (const one of regions()) if (one.getAttribute("aria-label") === name) one.scrollLeft = left;
       if (!focused) return;
