@@ -54,8 +54,12 @@ def has_guard_record(common: str) -> bool:
 
 def hooks_path(common: str) -> str:
     """Return ``core.hooksPath`` of the repository's own configuration; may be empty."""
+    try:
+        text = os.fsdecode(read_private(os.path.join(common, "config"), LARGEST, follows=True))
+    except OSError:  # no repository
+        return ""
     found, section = "", ""
-    for line in small_text(os.path.join(common, "config")).splitlines():
+    for line in text.splitlines():
         line = line.strip()
         if line.startswith("["):
             section = line.strip("[] \t").lower()

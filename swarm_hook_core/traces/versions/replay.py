@@ -71,8 +71,8 @@ class Inputs:
         self._longest_ns = 0
 
     def _read(self) -> None:
-        path = self._path
-        for part in (path + ".1", path):
+        lines = []
+        for part in (self._path + ".1", self._path):
             try:
                 data = read_private(part, MOST_BYTES)
             except (FileNotFoundError, PermissionError, NotOrdinary):
@@ -80,9 +80,8 @@ class Inputs:
             for line in data.split(b"\n"):
                 words = line.partition(b"\0")[0].split(b" ")
                 if len(words) == 3 and words[0].isdigit() and words[1].isdigit():
-                    self._lines.append((int(words[0]), int(words[1]), line))
-        self._lines.sort()
-        self._is_read = True
+                    lines.append((int(words[0]), int(words[1]), line))
+        self._lines, self._is_read = sorted(lines), True
         self._longest_ns = max((last_ns - first_ns for first_ns, last_ns, _line in self._lines), default=0)
 
     def at(self, at_ns: int) -> Input | None:
