@@ -16,11 +16,15 @@ from support.checkers import Checker
 from support.checkouts import ALONE, AMPLE
 from support.fixtures import Ground
 from support.patience import HURRY
-from support.sessions import RUNTIMES, mistakes
+from support.sessions import RUNTIMES, mistakes, ready_store
+from support.traced import Player
+from support.traced import checkout as checkout_in
 from support.world import World
 
 from swarm_hook_core import clock
 from swarm_hook_core.shell import walk
+from swarm_mcp.domain import Session
+from swarm_mcp.store import Store
 
 # Three marks say, beside a test or a file, that it is not run each time:
 #
@@ -163,6 +167,25 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
     return made
 
 
+@pytest.fixture
+def ann(ground: Ground) -> Session:
+    """A session in the checkout of `ground`."""
+    return ground.session("ann")
+
+
+@pytest.fixture
+def bob(ground: Ground) -> Session:
+    """Another one there."""
+    return ground.session("bob")
+
+
+@pytest.fixture
+def store(ground: Ground) -> Iterator[Store]:
+    """The store of `ground`, open for the time of the test."""
+    with ground.store() as opened:
+        yield opened
+
+
 @pytest.fixture(scope="session")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, checkouts.Checkout]:
     """Repositories to ask about, not to be changed: see ``checkouts.made_in``."""
@@ -205,6 +228,31 @@ def checks_have_time(monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
 def world(tmp_path: Path, checks_have_time: None, no_faults: None) -> World:
     """A checkout with three committed files, for sessions and persons at work; see ``support.world``."""
     return World(tmp_path, "notes.md", "other.md", "sub/deep.md")
+
+
+@pytest.fixture
+def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:
+    """A repository with three committed files and an empty store, for sessions without a fault."""
+    ready_store()
+    return checkout_in(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")
+
+
+@pytest.fixture
+def me(work: Path) -> Player:
+    """The session in `work` whose calls are asked about."""
+    return Player("codex", work)
+
+
+@pytest.fixture
+def peer(work: Path) -> Player:
+    """Another session in `work`."""
+    return Player("codex", work)
+
+
+@pytest.fixture
+def file(work: Path) -> Path:
+    """The file notes.md of `work`."""
+    return work / "notes.md"
 
 
 @pytest.fixture(params=RUNTIMES)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support import sessions
 from support.altered import Call, Listening
+from support.files import program_at
 from support.fixtures import Ground
 from support.query_plans import scans
 
@@ -25,7 +26,7 @@ def labels(ground: Ground) -> list[str]:
     return [row["label"] for row in ground.sql("SELECT label FROM instances ORDER BY rowid")]
 
 
-def test_a_detached_lock_needs_no_process_and_goes_with_its_lease(ground: Ground):
+def test_a_detached_lock_needs_no_process_and_goes_with_its_lease(ground: Ground, store: Store):
     assert "--detach wants --ttl" in ground.swarm("lock", "f", "--detach").err
     answer = ground.swarm("lock", "f", "g", "--detach", "--ttl", "100", "--json").json
     holder = answer["instance_id"]
@@ -33,11 +34,10 @@ def test_a_detached_lock_needs_no_process_and_goes_with_its_lease(ground: Ground
     assert ground.swarm("unlock", "f", "--as", holder).code == 0
     assert ground.swarm("whoami").code == 1, "nobody here is it"
     ground.sql("UPDATE context SET renewed = renewed - 99")
-    with ground.store() as store:
-        assert len(list(store.locks.held(ground.scope))) == 1
-        store.leases.some()
-        ground.sql("UPDATE context SET renewed = renewed - 2")
-        store.leases.some()
+    assert len(list(store.locks.held(ground.scope))) == 1
+    store.leases.some()
+    ground.sql("UPDATE context SET renewed = renewed - 2")
+    store.leases.some()
     assert labels(ground) == []
 
 
@@ -49,12 +49,11 @@ def test_a_detached_lock_that_is_refused_leaves_nobody(ground: Ground):
     assert labels(ground) == ["peer"]
 
 
-def test_the_clock_of_the_day_does_not_end_a_detached_lock(ground: Ground):
+def test_the_clock_of_the_day_does_not_end_a_detached_lock(ground: Ground, store: Store):
     ground.swarm("lock", "f", "--detach", "--ttl", "100")
     ground.sql("UPDATE swarm_sessions SET last_seen = last_seen - 3600")
     ground.sql("UPDATE instances SET heartbeat = heartbeat - 3600")
-    with ground.store() as store:
-        assert store.instances.gone() == [] and len(list(store.locks.held(ground.scope))) == 1
+    assert store.instances.gone() == [] and len(list(store.locks.held(ground.scope))) == 1
 
 
 def hook(runtime: str, payload: dict) -> subprocess.CompletedProcess:
@@ -75,9 +74,7 @@ def test_a_subagent_is_told_its_id(ground: Ground, runtime: str):
 
 def test_nothing_is_started_for_a_subagent_that_held_nothing(ground: Ground, monkeypatch):
     mark = ground.folder / "called"
-    command = ground.folder / "swarm-mcp"
-    command.write_text(f"#!/bin/sh\ntouch {mark}\n")
-    command.chmod(0o755)
+    command = program_at(ground.folder / "swarm-mcp", f"#!/bin/sh\ntouch {mark}\n")
     ground.session("me", "me")
     monkeypatch.setenv("SWARM_MCP_BIN", str(command))
     hook("claude-code", sessions.subagent_payload("SubagentStop", "me", "a1", ground.repo))
@@ -245,13 +242,12 @@ def test_several_at_once_are_asked_about_together(ground: Ground, me):
     assert len(seen) == ACQUIRE + EACH_MORE * 4, seen
 
 
-def test_a_sign_of_life_is_written_down_now_and_then(ground: Ground, me, monkeypatch):
-    with ground.store() as store:
-        began = store.now()
-        monkeypatch.setattr(type(store.database), "now", lambda _self: began + SIGN_SECONDS + 1)
-        with Counted(store) as seen:
-            store.locks.acquire(me, "src/a.py")
-        assert len(seen) == ACQUIRE + 2, seen
+def test_a_sign_of_life_is_written_down_now_and_then(ground: Ground, me, monkeypatch, store: Store):
+    began = store.now()
+    monkeypatch.setattr(type(store.database), "now", lambda _self: began + SIGN_SECONDS + 1)
+    with Counted(store) as seen:
+        store.locks.acquire(me, "src/a.py")
+    assert len(seen) == ACQUIRE + 2, seen
     (row,) = ground.sql("SELECT last_seen FROM swarm_sessions")
     assert row["last_seen"] == began + SIGN_SECONDS + 1
 

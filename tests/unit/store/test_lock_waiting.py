@@ -17,6 +17,7 @@ from swarm_hook_core import clock, paths
 from swarm_hook_core.process import is_stopped
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
 from swarm_mcp.locking.acquisition import LONGEST_NAP, SIGN_SECONDS, LockWait, acquire
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_listing import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
 
@@ -401,15 +402,14 @@ def server(ground: Ground, monkeypatch):
         yield server
 
 
-def test_the_server_waits_and_goes_on_answering(ground: Ground, server: Server):
+def test_the_server_waits_and_goes_on_answering(ground: Ground, server: Server, store: Store):
     holder = ground.session("holder", "holder")
     ground.lock(holder, "f")
     asked = {"file": "f", "files": ["g"], "wait_seconds": 3600}
     number = server.begin("tools/call", {"name": "lock_file", "arguments": asked})
     wait_for(lambda: waiting(ground) == 1)
     assert server.value("get_file_lock", {"file": "f"})["active"]["owner"]["label"] == "holder"
-    with ground.store() as store:
-        store.locks.release(holder, "f")
+    store.locks.release(holder, "f")
     answer = server.answer_to(number)["structuredContent"]
     assert answer["ok"] and [lock["file"] for lock in answer["locks"]] == [f"{ground.scope}/{n}" for n in "fg"]
     assert server.text("unlock_file", {"file": "f", "fence": answer["fence"]}) == "Unlocked f"
@@ -424,6 +424,5 @@ def test_the_server_waits_and_goes_on_answering(ground: Ground, server: Server):
     refused = server.value("lock_file", {"file": "f", "wait_seconds": 0.2})
     assert refused["error"] == "File is already locked" and refused["queue"]["waiting"] == 0
     assert waiting(ground) == 0
-    with ground.store() as store:
-        store.locks.release(holder, "f")
+    store.locks.release(holder, "f")
     assert ground.lock(ground.session("next"), "f")

@@ -21,9 +21,15 @@ TOOL = {tool.name: tool for tool in TOOLS}
 
 
 @pytest.fixture
-def pair(ground: Ground) -> tuple[Ground, dict, dict]:
-    """A checkout with two sessions."""
-    return ground, ground.session("1", "ann"), ground.session("2", "bob", "codex")
+def ann(ground: Ground) -> dict:
+    """A session."""
+    return ground.session("1", "ann")
+
+
+@pytest.fixture
+def bob(ground: Ground) -> dict:
+    """Another one."""
+    return ground.session("2", "bob", "codex")
 
 
 def send(ground: Ground, sender: dict, recipient: dict, *contents: str) -> list[int]:
@@ -59,8 +65,7 @@ def call(ground: Ground, row: dict, name: str, **arguments):
     return answer.text or answer.value
 
 
-def test_a_message_is_one_row_and_one_event(pair):
-    ground, ann, bob = pair
+def test_a_message_is_one_row_and_one_event(ground, ann, bob):
     (message_id,) = send(ground, ann, bob, "hi 😀")
     (row,) = ground.sql("SELECT * FROM messages")
     assert row == {
@@ -84,8 +89,7 @@ def test_identities_keep_apart_unless_told_otherwise(ground: Ground, store: Stor
     assert store.messages.send(ann, eve["id"], "x")
 
 
-def test_a_broadcast_reaches_every_live_session_and_is_one_event(pair):
-    ground, ann, bob = pair
+def test_a_broadcast_reaches_every_live_session_and_is_one_event(ground, ann, bob):
     foreign = ground.stranger("foreign")  # adopted by another implementation
     leased = ground.session("3", lease_seconds=600)
     ground.session("4", directory=str(ground.folder))
@@ -99,8 +103,7 @@ def test_a_broadcast_reaches_every_live_session_and_is_one_event(pair):
     assert json.loads(event["payload"]) == {"content": "all", "recipients": 3, "length": 3}
 
 
-def test_mail_comes_in_order_and_in_portions(pair):
-    ground, ann, bob = pair
+def test_mail_comes_in_order_and_in_portions(ground, ann, bob):
     send(ground, ann, bob, "1", "2", "3")
     with ground.store() as store:
         assert [mail["content"] for mail in store.messages.peek(bob, 2)] == ["1", "2"]
@@ -114,8 +117,7 @@ def test_mail_comes_in_order_and_in_portions(pair):
         assert store.messages.take(ann) == []
 
 
-def test_others_see_a_message_as_unread_until_it_has_arrived(pair):
-    ground, ann, bob = pair
+def test_others_see_a_message_as_unread_until_it_has_arrived(ground, ann, bob):
     ids = send(ground, ann, bob, "1", "2")
     with ground.store() as store:
         store.messages.take(bob, 1)
@@ -126,8 +128,7 @@ def test_others_see_a_message_as_unread_until_it_has_arrived(pair):
         store.messages.acknowledge([])
 
 
-def test_a_claim_ends_with_its_process_or_its_time(pair):
-    ground, ann, bob = pair
+def test_a_claim_ends_with_its_process_or_its_time(ground, ann, bob):
     (message_id,) = send(ground, ann, bob, "once")
 
     def claimed_by(pid: int, start: str, age: int = 0, host: str = "") -> list[str]:
@@ -150,8 +151,7 @@ def test_a_claim_ends_with_its_process_or_its_time(pair):
     assert claimed_by(*other.identity, host="elsewhere/boot/") == [], "nothing can be proven of another machine"
 
 
-def test_mail_about_one_task_is_taken_by_itself(pair):
-    ground, ann, bob = pair
+def test_mail_about_one_task_is_taken_by_itself(ground, ann, bob):
     texts = ["[task:t1] one", "about [task:t1]", "[task:t10] ten", "[task:t1] two", "else"]
     send(ground, ann, bob, *texts)
     with ground.store() as store:
@@ -161,8 +161,7 @@ def test_mail_about_one_task_is_taken_by_itself(pair):
     assert take(ground, bob) == ["about [task:t1]", "[task:t10] ten", "else"]
 
 
-def test_old_claims_do_not_pile_up(pair):
-    ground, ann, bob = pair
+def test_old_claims_do_not_pile_up(ground, ann, bob):
     send(ground, ann, bob, "x")
     for message_id in range(1000, 1100):
         ground.add("swarm_deliveries", message_id=message_id, host="h", pid=1, start="s", taken_at=1)
@@ -181,8 +180,7 @@ with Store() as store:
 )
 
 
-def test_a_poller_killed_before_its_answer_loses_nothing(pair):
-    ground, ann, bob = pair
+def test_a_poller_killed_before_its_answer_loses_nothing(ground, ann, bob):
     send(ground, ann, bob, *(str(n) for n in range(8)))
     arguments = json.dumps({"me": bob["id"], "limit": 5})
     process = subprocess.Popen(
@@ -223,8 +221,7 @@ with Store() as store:
 """
 
 
-def test_four_pollers_at_once_get_every_message_once(pair):
-    ground, ann, bob = pair
+def test_four_pollers_at_once_get_every_message_once(ground, ann, bob):
     contents = [str(n) for n in range(120)]
     send(ground, ann, bob, *contents[:60])
     with crowd.Crowd(POLLER, [{"me": bob["id"]}] * 4) as pollers:
@@ -238,9 +235,8 @@ def test_four_pollers_at_once_get_every_message_once(pair):
     assert take(ground, bob) == []
 
 
-def test_two_calls_of_one_server_get_different_messages(pair):
+def test_two_calls_of_one_server_get_different_messages(ground, ann, bob):
     """A client may have two calls under way; both threads are the same process."""
-    ground, ann, bob = pair
     send(ground, ann, bob, *(str(n) for n in range(40)))
     gate, got = threading.Barrier(4), []
 
@@ -257,15 +253,13 @@ def test_two_calls_of_one_server_get_different_messages(pair):
     assert sorted(got, key=int) == [str(n) for n in range(40)]
 
 
-def test_polling_searches_only_the_own_inbox(pair):
-    ground, ann, bob = pair
+def test_polling_searches_only_the_own_inbox(ground, ann, bob):
     send(ground, ann, bob, "x")
     with ground.store() as store:
         assert scans(store, lambda: store.messages.take(bob)) == set()
 
 
-def test_the_tools_refuse_in_words(pair):
-    ground, ann, _ = pair
+def test_the_tools_refuse_in_words(ground: Ground, ann: dict):
     eve = ground.session("3", "identity:b")
     ann = ann.replace(label="identity:a")
     for recipient, words in (
@@ -280,8 +274,7 @@ def test_the_tools_refuse_in_words(pair):
     assert ground.sql("SELECT * FROM messages") == []
 
 
-def test_an_answer_that_was_not_sent_is_not_acknowledged(pair):
-    ground, ann, bob = pair
+def test_an_answer_that_was_not_sent_is_not_acknowledged(ground, ann, bob):
     send(ground, ann, bob, "x")
     with ground.store() as store:
         TOOL["poll_messages"].call(Caller(store, bob), {"limit": 50})
@@ -296,16 +289,14 @@ def test_an_answer_that_was_not_sent_is_not_acknowledged(pair):
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_what_is_missing_or_wrong_is_said_in_one_line(pair, argv: list[str]):
-    ground = pair[0]
+def test_what_is_missing_or_wrong_is_said_in_one_line(ground: Ground, ann: dict, bob: dict, argv: list[str]):
     done = ground.swarm(*argv, "--as", "ann")
     code = 2 - ("zzz" in argv)  # a session that is not there is no wrong command line
     assert (done.code, done.out) == (code, "") and len(done.err.splitlines()) == 1
     assert ground.sql("SELECT * FROM messages") == []
 
 
-def test_messages_lists_the_newest_and_marks_nothing(pair):
-    ground, ann, bob = pair
+def test_messages_lists_the_newest_and_marks_nothing(ground, ann, bob):
     assert ground.swarm("messages").out == "(no messages)\n"
     assert ground.swarm("messages", "--json").json == []
     first, second = send(ground, ann, bob, "one", "two\nlines")

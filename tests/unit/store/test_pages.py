@@ -52,17 +52,16 @@ def statements(store, ask) -> int:
     return len(asked)
 
 
-def test_every_lock_is_listed_once_whatever_happens_meanwhile(ground: Ground, small: None):
+def test_every_lock_is_listed_once_whatever_happens_meanwhile(ground: Ground, small: None, store: Store):
     me, peer = ground.session("me", client=US), ground.session("peer", client=US)
     fill(ground, me["id"], *range(20))
-    with ground.store() as store:
-        rows = store.locks.held(ground.scope)
-        seen = [next(rows) for _ in range(7)]
-        store.locks.release(me, "0")
-        store.locks.release(me, "15")
-        store.locks.acquire(me, "3", "renewed: its id and time are new")
-        store.locks.acquire(peer, "20")
-        seen += rows
+    rows = store.locks.held(ground.scope)
+    seen = [next(rows) for _ in range(7)]
+    store.locks.release(me, "0")
+    store.locks.release(me, "15")
+    store.locks.acquire(me, "3", "renewed: its id and time are new")
+    store.locks.acquire(peer, "20")
+    seen += rows
     assert numbers(seen) in ([*range(15), *range(16, 20)], [*range(15), *range(16, 21)])
 
 
@@ -189,9 +188,7 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(ground: Ground, words: li
         assert process.stderr.read() == b"" and process.wait(60) == 0
 
 
-def test_a_long_table_has_a_heading_for_each_of_its_parts(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits
-):
+def test_a_long_table_has_a_heading_for_each_of_its_parts(ground: Ground, monkeypatch, limits: Limits):
     me = ground.session("me", "a label", client=US)
     fill(ground, me["id"], *range(5))
     limits(verb, AT_ONCE=2)
@@ -200,9 +197,7 @@ def test_a_long_table_has_a_heading_for_each_of_its_parts(
     assert ["FILE" in line for line in lines] == [True, False, False, True, False, False, True, False]
 
 
-def test_status_shows_some_locks_and_says_how_many_more(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits
-):
+def test_status_shows_some_locks_and_says_how_many_more(ground: Ground, monkeypatch, limits: Limits):
     limits(status, LOCKS=3)
     me, peer = ground.session("me", "me", client=US), ground.session("peer", "peer")
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "me")

@@ -406,12 +406,11 @@ def test_what_is_no_file_in_the_store_s_place_is_not_opened(ground: Ground, kind
         assert done.returncode == 1 and "is no file" in done.stderr, done
 
 
-def test_a_store_that_becomes_a_link_is_not_followed(ground: Ground, tmp_path: Path):
-    with ground.store() as store:
-        os.rename(ground.database, tmp_path / "moved")
-        os.symlink(tmp_path / "moved", ground.database)
-        with pytest.raises(StoreUnavailable, match="symbolic link"):
-            rows_of(store.kv.walk("/s"))
+def test_a_store_that_becomes_a_link_is_not_followed(ground: Ground, tmp_path: Path, store: Store):
+    os.rename(ground.database, tmp_path / "moved")
+    os.symlink(tmp_path / "moved", ground.database)
+    with pytest.raises(StoreUnavailable, match="symbolic link"):
+        rows_of(store.kv.walk("/s"))
 
 
 def test_a_missing_store_reads_as_an_empty_one_table_by_table(tmp_path):

@@ -34,11 +34,8 @@ def test_a_key_belongs_to_the_identity_that_first_set_it(ground: Ground, actors)
             assert (done.code, done.json, done.err) == (1, {"error": "KV key is owned by another identity"}, ""), done
             told = ground.swarm("kv", *attempt, "--as", other)
             assert (told.code, told.out) == (1, "") and told.err.count("\n") == 1, told
-            assert (
-                told.err.startswith("kv failed: ")
-                and "another identity" in told.err
-                and told.err.rstrip().endswith("k")
-            )
+            assert told.err.startswith("kv failed: ") and "another identity" in told.err
+            assert told.err.rstrip().endswith("k")
     assert value(ground, "k") == "1"
     assert ground.swarm("kv", "set", "k", "3", "--as", a).code == 0
 
