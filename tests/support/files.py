@@ -1,5 +1,6 @@
 """Folders, files and programs that a test lays out; the folders above them are made too."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +16,13 @@ def text_at(path: Path, text: str) -> Path:
     folder_at(path.parent)
     path.write_text(text)
     return path
+
+
+def json_at(path: Path, value: object) -> Path:
+    """Write a file of settings, from a value or as the text that it is, and return its path."""
+    if isinstance(value, str):
+        return text_at(path, value)
+    return text_at(path, json.dumps(value))
 
 
 def files_at(folder: Path, files: Mapping[str, str]) -> None:

@@ -14,6 +14,7 @@ from support import checkouts, sessions
 from support.altered import Limits
 from support.checkers import Checker
 from support.checkouts import ALONE, AMPLE
+from support.files import folder_at
 from support.fixtures import Ground
 from support.patience import HURRY
 from support.sessions import RUNTIMES, mistakes, ready_store
@@ -239,7 +240,7 @@ def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:
 
 @pytest.fixture
 def me(work: Path) -> Player:
-    """The session in `work` whose calls are asked about."""
+    """A session in `work`."""
     return Player("codex", work)
 
 
@@ -287,6 +288,14 @@ def herdr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     made = Herdr(tmp_path / "herdr")
     monkeypatch.setenv("SWARM_HERDR_BIN", str(made.program))
     return made
+
+
+@pytest.fixture
+def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for programs, first on a PATH without an agent's client."""
+    folder = folder_at(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    return folder
 
 
 @pytest.fixture
