@@ -30,7 +30,7 @@ KINDS = {
     "linked": ('git worktree add -q "$PWD/../linked" -b side', "../linked"),
     "linked_with_settings": (
         """git config extensions.worktreeConfig true; git worktree add -q "$PWD/../linked" -b side; cd ../linked
-        git config --worktree user.name linked; git config --worktree core.worktree "$PWD\"""",
+        git config --worktree user.name linked; git config --worktree core.worktree $PWD""",
         "../linked",
     ),
     "inside_a_submodule": (
@@ -59,7 +59,7 @@ KINDS = {
         git config status.showUntrackedFiles no; git config diff.external false; git config index.version 4""",
         "",
     ),
-    "blank_in_its_name": ("""mv "$PWD" "$PWD/../a 'b' *ü\"""", "../a 'b' *ü"),
+    "blank_in_its_name": ("mv $PWD \"../a 'b' *ü\"", "../a 'b' *ü"),
 }
 
 
@@ -117,7 +117,7 @@ def test_files_of_git_lfs(work: Path) -> None:
     typed(
         work,
         r"""git lfs install --local; git lfs track '*.bin'; printf '\0one' > a.bin; printf '\0two' > b.bin
-        touch -d @1700000000 a.bin b.bin; git add .; git commit -qm lfs""",
+        touch -t 202311142200 a.bin b.bin; git add .; git commit -qm lfs""",
     )
     peer, me = Player("codex", work), Player("codex", work)
     peer.runs("printf 'peer' > b.bin")

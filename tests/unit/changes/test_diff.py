@@ -68,9 +68,9 @@ REPOSITORIES = {
     "detached": r"git checkout -q --detach; printf 'alpha\nX\n' > notes.md",
     "many_changes_close_together": r"""seq 0 59 > notes.md; git commit -qam lines
         sed -i -E -e 41,43d -e '/^(0|2|5|9|10|20|27|35|59)$/ s/.*/<&>\nand more/' notes.md""",
-    "binary_files": r"""head -c 2304 /dev/zero > old.bin; printf 'a\0b' > gone.bin; printf 'a\0b' > mode.bin
+    "binary_files": r"""printf '\0\1\2\200\377%.0s' {1..400} > old.bin; printf 'a\0b' > gone.bin; printf 'a\0b' > mode.bin
         git add .; git commit -qm binary
-        printf 'x\0x\0' > old.bin; printf '\0' > new.bin; printf 'text\0no more' > notes.md
+        printf 'x\0%.0s' {1..40} > old.bin; printf '\0' > new.bin; printf 'text\0no more' > notes.md
         rm gone.bin; chmod 755 mode.bin""",
     "links": """for name in kept gone file 'with blank'; do ln -s notes.md "$name"; done; git add .; git commit -qm links
         rm kept gone file notes.md 'with blank'; ln -s nowhere kept; ln -s 'a b' 'with blank'; echo 'a file' > file

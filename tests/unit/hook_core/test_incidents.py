@@ -159,16 +159,18 @@ class Case(NamedTuple):
     words: str
 
 
+LOCKED, EDITED = "peer-locks notes.md", "peer-edits notes.md"
+WRITES, SWEEPS = "me-tries echo x > notes.md", "me-tries git checkout ."
 CASES = {
-    "lock": Case(("peer-locks notes.md", "me-tries echo x > notes.md"), REFUSED, "lock", 'held by {peer}: "busy"'),
+    "lock": Case((LOCKED, WRITES), REFUSED, "lock", 'held by {peer}: "busy"'),
     "folder": Case(("peer-locks sub", "me-tries echo x > sub/deep.md"), REFUSED, "lock", "held by {peer}, by the locked folder "),
-    "request": Case(("peer-locks notes.md", "me-requests notes.md"), REFUSED, "lock", 'held by {peer}: "busy"'),
-    "uncommitted": Case(("peer-edits notes.md", "me-tries echo x > notes.md"), REFUSED, "uncommitted", "it would overwrite what {peer} changed"),
-    "removed": Case(("peer-edits notes.md", "me-tries rm notes.md"), REFUSED, "uncommitted", "it would remove what {peer} changed"),
-    "moment": Case(("peer-may-run sleep 9; echo x > notes.md", "me-tries echo x > notes.md"), REFUSED, "moment", "{peer} was writing it at that moment"),
-    "sweep": Case(("peer-edits notes.md", "me-tries git checkout ."), REFUSED, "sweep", "`git checkout .` would throw away what {peer} changed"),
-    "commit": Case(("peer-edits notes.md", "me-tries git commit -qam x"), REFUSED, "sweep", "`git commit -qam x` would commit what {peer} changed"),
-    "stash": Case(("peer-edits notes.md", "peer-runs git stash", "me-tries git stash drop"), REFUSED, "stash", "`git stash drop` would throw away what {peer} put into the stash"),
+    "request": Case((LOCKED, "me-requests notes.md"), REFUSED, "lock", 'held by {peer}: "busy"'),
+    "uncommitted": Case((EDITED, WRITES), REFUSED, "uncommitted", "it would overwrite what {peer} changed"),
+    "removed": Case((EDITED, "me-tries rm notes.md"), REFUSED, "uncommitted", "it would remove what {peer} changed"),
+    "moment": Case(("peer-may-run sleep 9; echo x > notes.md", WRITES), REFUSED, "moment", "{peer} was writing it at that moment"),
+    "sweep": Case((EDITED, SWEEPS), REFUSED, "sweep", "`git checkout .` would throw away what {peer} changed"),
+    "commit": Case((EDITED, "me-tries git commit -qam x"), REFUSED, "sweep", "`git commit -qam x` would commit what {peer} changed"),
+    "stash": Case((EDITED, "peer-runs git stash", "me-tries git stash drop"), REFUSED, "stash", "`git stash drop` would throw away what {peer} put into the stash"),
     "person": Case(of_a_person, REFUSED, "person", "`git checkout .` would throw away a person's uncommitted work"),
     "head": Case(("me-tries git switch -q -c side",), REFUSED, "head", "`git switch -q -c side` would change the HEAD, index or stash that"),
     "tenant": Case(in_a_tree_of_the_peer, REFUSED, "tenant", "it would remove the folder in which {peer} works"),
@@ -178,12 +180,12 @@ CASES = {
     "guard": Case(guarded, REFUSED, "lock", 'held by {peer}'),
     "kernel": Case(held_by_the_kernel, REFUSED, "kernel", "the kernel kept it from writing what {peer} holds"),
     "unchecked": Case(unchecked_beside_a_lock, NOTICE, "unchecked", "it could not be checked: OSError: the disk is gone"),
-    "possible": Case(("peer-locks notes.md", "me-tries some-formatter"), NOTICE, "possible", "`some-formatter` may write what {peer} holds"),
-    "met": Case(("peer-edits notes.md", "me-tries sed -i s/alpha/A/ notes.md"), NOTICE, "uncommitted", "would edit what {peer} changed"),
-    "sweep, told": Case(("level notice", "peer-edits notes.md", "me-tries git checkout ."), NOTICE, "sweep", "`git checkout .` would throw away what {peer} changed"),
+    "possible": Case((LOCKED, "me-tries some-formatter"), NOTICE, "possible", "`some-formatter` may write what {peer} holds"),
+    "met": Case((EDITED, "me-tries sed -i s/alpha/A/ notes.md"), NOTICE, "uncommitted", "would edit what {peer} changed"),
+    "sweep, told": Case(("level notice", EDITED, SWEEPS), NOTICE, "sweep", "`git checkout .` would throw away what {peer} changed"),
     "fence, told": Case(fence_at_notice, NOTICE, "fence", "would write in another work tree"),
     "merged": Case(merged, NOTICE, "merged", "its text was merged with what {peer} changed"),
-    "passed": Case(("peer-edits notes.md", "me-runs cat notes.md", "me-tries echo x > notes.md"), NOTICE, "passed", "it was let overwrite what {peer} changed"),
+    "passed": Case((EDITED, "me-runs cat notes.md", WRITES), NOTICE, "passed", "it was let overwrite what {peer} changed"),
     "altered": Case(altered, NOTICE, "altered", "`make` changed what {peer} holds"),
 }  # fmt: skip
 

@@ -38,9 +38,9 @@ KINDS = {
     "link": "ln -sf sub/deep.md notes.md",
     "fsmonitor": "git config core.fsmonitor true; git config core.untrackedCache true; echo mine > notes.md",
     "staged": "echo mine > notes.md; git add .",
-    "touched": "echo mine > notes.md; touch other.md",
+    "touched": "echo mine > notes.md; touch other.md",  # newer, and the same
     # the files are older than the index, so that git need not compare contents
-    "LFS": r"""git lfs install --local; git lfs track '*.md'; find . -name '*.md' -exec touch -d @1700000000 {} +
+    "LFS": r"""git lfs install --local; git lfs track '*.md'; find . -name '*.md' -exec touch -t 202311142200 {} +
         git add --renormalize .; git add .; git commit -qm lfs; git cat-file blob HEAD:notes.md | grep git-lfs
         printf 'alpha\nmine\n' > notes.md""",
 }

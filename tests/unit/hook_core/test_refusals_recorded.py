@@ -174,6 +174,7 @@ def test_the_coordinator_hears_of_the_first_the_third_and_the_tenth(repo: Path, 
     peer = peer_locks(repo, repo / "f")
     tried(repo, "f")
     assert times_told(calls) == [""]
+    # as the command would have written it down
     store.denials.report(store.instances.of_session("claude-code", "me"), f"{repo}/f", peer["id"], Attempt("Write"))
     tried(repo, "f", 11)
     assert times_told(calls) == ["", "3", "10"]

@@ -131,7 +131,7 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(cluttered: Ground, scope: 
     assert everything(cluttered) != before
 
 
-def test_one_scope_leaves_the_others_alone(cluttered: Ground, monkeypatch):
+def test_one_scope_leaves_the_others_alone(cluttered: Ground, monkeypatch: pytest.MonkeyPatch):
     def of_b() -> dict:
         rows = {
             table: [row for row in rows if row.get("scope") == "/b"] for table, rows in everything(cluttered).items()
@@ -246,7 +246,7 @@ def test_a_pass_says_what_it_removed(ground: Ground, store: Store):
     }
 
 
-def test_passes_are_rare_and_closer_together_while_something_is_left(ground: Ground, monkeypatch):
+def test_passes_are_rare_and_closer_together_while_something_is_left(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     pile_up(ground, cleanup.AT_ONCE)
     with ground.store() as store, ground.store() as other:
         assert [store.cleanup.some(), other.cleanup.some(), store.cleanup.some()] == [True, False, False]

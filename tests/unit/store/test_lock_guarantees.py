@@ -124,7 +124,7 @@ class Hands:
 
 
 @pytest.fixture
-def hands(clocks) -> Hands:
+def hands(clocks: Clocks) -> Hands:
     return Hands(clocks)
 
 

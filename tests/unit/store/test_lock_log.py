@@ -33,7 +33,7 @@ def pair(ground: Ground) -> tuple[dict, dict]:
     return ground.session("1", "identity:p one"), ground.session("2", "identity:p two")
 
 
-def test_everything_that_can_happen_is_told_in_order(ground: Ground, pair, store: Store):
+def test_everything_that_can_happen_is_told_in_order(ground: Ground, pair: tuple[dict, dict], store: Store):
     one, two = pair
     file = ground.repo / "f"
     take(store, one, "f", note="first")
@@ -98,7 +98,7 @@ def test_a_refused_write_is_not_hidden_behind_a_request_for_the_lock(ground: Gro
     assert kinds(log(ground, "f")).count("requested") == (first == "request_lock")
 
 
-def test_by_whatever_name_and_through_folders_and_patterns(ground: Ground, pair, store: Store):
+def test_by_whatever_name_and_through_folders_and_patterns(ground: Ground, pair: tuple[dict, dict], store: Store):
     one, _ = pair
     (ground.repo / "src").mkdir()
     os.symlink(ground.repo / "src", ground.repo / "link")
@@ -117,7 +117,7 @@ def test_by_whatever_name_and_through_folders_and_patterns(ground: Ground, pair,
     assert ground.swarm("log", "nothing").out == "(nothing is known of nothing)\n"
 
 
-def test_a_denial_is_in_the_history_of_what_was_denied_and_of_the_lock(ground: Ground, pair):
+def test_a_denial_is_in_the_history_of_what_was_denied_and_of_the_lock(ground: Ground, pair: tuple[dict, dict]):
     one, two = pair
     with ground.store() as store:
         take(store, one, "src")
@@ -162,7 +162,7 @@ def test_a_hooks_denial_can_be_reconstructed(runtime: str, tmp_path: Path):
     assert mistakes() == []
 
 
-def test_repeated_requests_are_counted(ground: Ground, pair):
+def test_repeated_requests_are_counted(ground: Ground, pair: tuple[dict, dict]):
     one, two = pair
     ground.lock(one, "f")
     for _ in range(4):
@@ -198,7 +198,7 @@ def test_the_count_is_bounded_and_survives_rubbish(ground: Ground, monkeypatch: 
     repeated_denials.note("i", "h", "k")
 
 
-def test_one_agents_denial_by_another_is_an_event_and_no_wait(ground: Ground, pair, store: Store):
+def test_one_agents_denial_by_another_is_an_event_and_no_wait(ground: Ground, pair: tuple[dict, dict], store: Store):
     one, _ = pair
     take(store, one, "f", agent="a-1")
     for _ in range(2):
@@ -233,7 +233,7 @@ def test_strangers_have_no_names_and_say_nothing(ground: Ground):
     assert [event.get("hidden", False) for event in events] == [True, False, True, False, True]
 
 
-def test_the_tool_answers_as_the_command_does(ground: Ground, pair):
+def test_the_tool_answers_as_the_command_does(ground: Ground, pair: tuple[dict, dict]):
     one, two = pair
     ground.lock(one, "f")
     told = Hands(ground, two).value("lock_history", file="f")

@@ -338,7 +338,7 @@ def test_a_waiter_that_gives_up_lets_the_refused_hear_that_the_file_is_free(line
     assert len(line.told("d")) == 1
 
 
-def test_a_denied_write_says_how_long_the_line_is(ground: Ground, line: Line, monkeypatch):
+def test_a_denied_write_says_how_long_the_line_is(ground: Ground, line: Line, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_DB_PATH", ground.database)
     line.take("a", "f", note="mine")
     who = ("claude-code", "d", ground.repo, f"{ground.scope}/f")
@@ -351,7 +351,7 @@ def test_a_denied_write_says_how_long_the_line_is(ground: Ground, line: Line, mo
     assert "join the 1 who waits for it (" in write(*who).reason
 
 
-def test_the_command_waits_and_answers_in_full(ground: Ground, monkeypatch):
+def test_the_command_waits_and_answers_in_full(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_DB_PATH", ground.database)
     one, two = ground.session("1", "one"), ground.session("2", "two")
     done = ground.swarm("lock", "a", "b", "--shared", "--ttl", "60", "--expect", "5", "--as", one["id"], "--json").json
@@ -386,7 +386,7 @@ def test_the_command_waits_and_answers_in_full(ground: Ground, monkeypatch):
         (("a", "b", "--git"), "--git is not for"),
     ],
 )
-def test_flags_that_mean_nothing(ground: Ground, monkeypatch, words, why):
+def test_flags_that_mean_nothing(ground: Ground, monkeypatch: pytest.MonkeyPatch, words, why):
     monkeypatch.setenv("SWARM_DB_PATH", ground.database)
     ground.plain()
     done = ground.swarm("lock", *words)
@@ -395,7 +395,7 @@ def test_flags_that_mean_nothing(ground: Ground, monkeypatch, words, why):
 
 
 @pytest.fixture
-def server(ground: Ground, monkeypatch):
+def server(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_DB_PATH", ground.database)
     with Server(ground) as server:
         server.call("register", {"directory": ground.scope, "label": "served"})

@@ -41,7 +41,7 @@ def burst(ground: Ground, rows: int) -> None:
 
 
 @pytest.fixture
-def hurried_clock(monkeypatch) -> list[float]:
+def hurried_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock of the store that is ahead by the seconds in the list, and more at each pass of `settle`."""
     ahead = [0.0]
     monkeypatch.setattr(Database, "now", lambda self: int(time.time() + ahead[0]))
@@ -59,7 +59,7 @@ def settle(ground: Ground, clock: list[float], most: int = 400) -> int:
     raise AssertionError(f"after {most} passes there is still something left")
 
 
-def test_a_file_comes_back_to_the_size_that_it_had_before_a_burst(ground: Ground, hurried_clock):
+def test_a_file_comes_back_to_the_size_that_it_had_before_a_burst(ground: Ground, hurried_clock: list[float]):
     live = ground.session("s")
     ground.lock(live, "f")
     before = pages(ground)
@@ -134,7 +134,7 @@ def another_programs(ground: Ground, rows: int) -> None:
     burst(ground, rows)
 
 
-def test_a_file_of_another_program_is_laid_out_anew_once_it_holds_little(ground: Ground, hurried_clock):
+def test_a_file_of_another_program_is_laid_out_anew_once_it_holds_little(ground: Ground, hurried_clock: list[float]):
     ground.session("s")
     before = pages(ground)
     another_programs(ground, 2000)
@@ -147,7 +147,7 @@ def test_a_file_of_another_program_is_laid_out_anew_once_it_holds_little(ground:
     assert ground.integrity() == "ok"
 
 
-def test_a_large_file_of_another_program_is_not_written_anew(ground: Ground, limits, hurried_clock):
+def test_a_large_file_of_another_program_is_not_written_anew(ground: Ground, limits, hurried_clock: list[float]):
     limits(cleanup, REWRITTEN_PAGES=10)
     ground.session("s")
     another_programs(ground, 2000)

@@ -286,7 +286,7 @@ def test_an_open_store_keeps_no_log_from_being_folded_in(ground: Ground):
         assert os.path.getsize(ground.database + "-wal") == 0
 
 
-def test_commits_are_synced_as_the_journal_needs(ground: Ground, request):
+def test_commits_are_synced_as_the_journal_needs(ground: Ground, request: pytest.FixtureRequest):
     with ground.store() as store:
         assert store.database.rows("PRAGMA synchronous") == [{"synchronous": 1}]
     remove(ground)

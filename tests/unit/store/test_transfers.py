@@ -141,7 +141,7 @@ def test_what_the_living_hold_goes_only_by_force(ground: Ground, store: Store):
     assert "it hangs" in sessions.write(RUNTIME, "holder", ground.repo, ground.repo / "src/f").reason
 
 
-def test_only_a_person_uses_force(ground: Ground, monkeypatch):
+def test_only_a_person_uses_force(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     holder, thief = ground.session("holder", "holder"), ground.session("thief", "thief")
     ground.lock(holder, "f")
     steal = ("steal", "f", "--as", thief["id"], "--force")
