@@ -287,6 +287,7 @@ def test_each_command_of_a_page_is_carried_out(page: str, world: World, monkeypa
         world.write(name, TEXT)
     world.commit()
     world.write("Makefile", "tidy:\n\ttouch tidied\n")
+    world.write("a.txt", TEXT)
     peer = world.session("codex")
     world.session("claude-code", "role:reviewer claude-code")
     for name in FILES[:2]:
