@@ -489,7 +489,7 @@ def releases(ended: Ended, left: Left, known: list[Held]) -> Iterator[str]:
 
 def mail(ended: Ended, left: Left) -> list[str]:
     """A message is sent once, and read once; an unread one is there."""
-    if (1, ["leaves"]) in ended.words:
+    if (1, ["leaves"]) in ended.words or (1, ["binds"]) in ended.words:
         return []  # its mail goes with it
     sent = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "sent"]
     begun = {words[1] for _process, words in ended.words if words[0] == "sends"}

@@ -261,7 +261,7 @@ def state_of_store(ended: Ended, ground: Ground) -> tuple[list[str], Left | None
         return [f"the store is damaged: {error}"], None
     finally:
         connection.close()
-    if not any(words[0] == "leaves" for _process, words in ended.words):  # its mail goes with a session
+    if not any(words[0] in ("leaves", "binds") for _process, words in ended.words):  # its mail goes with a session
         found += [f"{rows} rows have {events} events" for rows, events in pairs if rows != events]
     if ended.has_lost_power and ended.killed:
         return found, None

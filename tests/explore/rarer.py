@@ -189,6 +189,14 @@ def _hold_in_steps(mine: Dealer, **how: str) -> None:
         mine.release()
 
 
+def messages_late(me: Process) -> None:
+    """Send messages to the second session for a while: it may end meanwhile."""
+    with dealer(me) as mine:
+        for count in range(6):
+            me.think(9)
+            mine.send(f"{me.number}.{count}")
+
+
 def joins_late(me: Process) -> None:
     """Join: that finds the sessions that have gone."""
     time.sleep(3 * HELD_SECONDS)
@@ -325,7 +333,7 @@ def plans(me: Process) -> None:
 
 ALL = (
     locks_folder, shares_in_line, shares_again, ends_old_turn, upgrades, frees_unheld, frees_by_old_number, leaves_shared, circles, ends_agent,
-    renews, lapses, lapses_and_commits, holds_late, hands_over_leased, sleeps, keeps_as_client, holds_as_process, joins_late,
+    renews, lapses, lapses_and_commits, holds_late, hands_over_leased, sleeps, keeps_as_client, holds_as_process, messages_late, joins_late,
     patches, moves_over, locks_and_edits, edits_for_long, edits_late, tasks_in_order, ends_task_with_locks, ends_others_tasks,
     claims_and_leaves, plans,
 )  # fmt: skip

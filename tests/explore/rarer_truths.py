@@ -6,6 +6,7 @@ from explore.history import NEVER, Ended, Grants, Left
 from explore.rarer import LEASE
 from explore.world import FAIL, JUMP, KILL, PAUSE
 
+WAIT_NS = 2_000_000_000  # an edit waits so long for another session's write
 Lines = list[tuple[int, list[str]]]
 
 
@@ -17,6 +18,7 @@ def rarer_truths(ended: Ended, left: Left | None, text: str) -> Iterator[str]:
         yield from stale_commits(ended)
         yield from overtaken(ended.words)
         yield from undone_beside(ended.words)
+        yield from edited_beside(ended)
     asked, ran = _at(ended.words, "asks", "Edit"), _at(ended.words, "runs")
     if _at(ended.words, "blamed") and asked and asked[0] > ran[0]:  # else the holder did not know of the command
         yield "a command that changes nothing is blamed for a change"
@@ -130,6 +132,17 @@ def undone_beside(words: Lines) -> Iterator[str]:
                 yield f"{process} has undone its change while {other} was about to write"
 
 
+def edited_beside(ended: Ended) -> Iterator[str]:
+    """Yield each edit that was let pass between the check of another session's write and the write: it has to wait."""
+    for let, process in _at(ended.words, "let", "Edit"):
+        asked = max(at for at, other in _at(ended.words, "asks") if other == process and at < let)
+        for before, other in _at(ended.words, "let"):
+            made = [at for at, one in _at(ended.words, "writes") if one == other and at > before][:1]
+            is_long = ended.moments[let] - ended.moments[before] > WAIT_NS
+            if other != process and before < asked and made and made[0] > let and not is_long:
+                yield f"{process} may edit the file while {other} is about to write it"
+
+
 def deaths_told(ended: Ended, left: Left) -> Iterator[str]:
     """Yield each session that was not told of a file of a dead holder, though another session has joined since."""
     words = ended.words
@@ -199,8 +212,9 @@ def vacated(ended: Ended, left: Left) -> Iterator[str]:
 
 
 def sent_to_nobody(words: Lines) -> Iterator[str]:
-    """Yield each message that was sent to a session behind its end."""
-    ends = [at for at, process in _at(words, "left") if process == 1]
+    """Yield each message that was sent to a session behind its end, or behind the death of its client."""
+    own = [(at, one[0]) for at, (process, one) in enumerate(words) if process == 1]
+    ends = [at for at, deed in own if deed == "left" or (deed == "dies" and (1, ["binds"]) in words[:at])]
     for at, _process in _at(words, "sends") if ends else ():
         if at > ends[0] and any(then > at for then, _ in _at(words, "sent", words[at][1][1])):
             yield f"{words[at][1][1]} was sent to a session that had left"

@@ -133,6 +133,7 @@ MEETINGS = (
     (("edits_and_undoes", "overwrites_later"), "keep"),
     (("locks_and_edits", "runs_idly"), "keep"),
     (("keeps_as_client", "locks_later", "joins_late"), "keep"),
+    (("messages_late", "keeps_as_client"), "keep"),
     (("locks_and_edits", "edits"), "turn"),
     (("tries", "edits"), "keep"),
     (("tries", "saves"), "keep"),

@@ -347,7 +347,7 @@ STRANGERS = {
         "standing[claimant] = True",
     ),
     "mail_to_nobody": (
-        "leaves",
+        "messages_late",
         "mail to a session that has gone counts as sent",
         f"{STORE}/session_life.py",
         "        recipient = session_table.live(tx, recipient_id)",
