@@ -134,6 +134,7 @@ MEETINGS = (
     (("locks_and_edits", "runs_idly"), "keep"),
     (("keeps_as_client", "locks_later", "joins_late"), "keep"),
     (("messages_late", "keeps_as_client"), "keep"),
+    (("edits_behind_a_tear", "overwrites_later"), "keep"),
     (("locks_and_edits", "edits"), "turn"),
     (("tries", "edits"), "keep"),
     (("tries", "saves"), "keep"),

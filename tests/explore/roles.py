@@ -7,6 +7,7 @@ from explore import dealings, rarer, team, tools, trying, warm
 from explore.git import Repository
 from explore.ground import TEXT
 from explore.process import CLIENT_SECONDS, Process
+from swarm_hook_core.traces import journal_name, place_of
 from swarm_mcp.changes.undoing import NotUndone, Undoing
 from swarm_mcp.locking.restore import Restoring
 from swarm_mcp.store import Store
@@ -28,6 +29,14 @@ def edits_after_a_cut(me: Process) -> None:
     """Edit a file twice, first by a hook alone: a checker was cut off once it had noted the intent of the call."""
     me.write("notes.md", "Edit", f"{me.number}.0\n", leaves=1)
     me.write("notes.md", "Edit", f"{me.number}.1\n")
+
+
+def edits_behind_a_tear(me: Process) -> None:
+    """Edit another file, then the file. A full disk has torn the last note of the session in between."""
+    me.write("other.md", "Edit", f"{me.number}.0\n")
+    with open(os.path.join(place_of(me.ground.work), journal_name("claude-code", me.session_id)), "ab") as journal:
+        journal.write(b"\n19000")
+    me.write("notes.md", "Edit", f"{me.number}.0\n")
 
 
 def edits_unanswered(me: Process) -> None:
@@ -172,7 +181,7 @@ OF_OWNERS = (
     edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_two_and_undoes, edits_and_restores,
 )  # fmt: skip
 OF_FILES = (
-    edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, overwrites_later, rewrites, appends_by_shell,
+    edits, edits_and_ends, edits_after_a_cut, edits_behind_a_tear, edits_unanswered, overwrites, overwrites_later, rewrites, appends_by_shell,
     looks_and_overwrites, runs_idly, commits_by_hand, warm.edits_by_checker,
 )  # fmt: skip
 NEED_GIT = frozenset(

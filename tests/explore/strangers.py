@@ -230,7 +230,7 @@ STRANGERS = {
         "        return entry.at_ns <= last.at_ns\n",
     ),
     "torn_line": (
-        "edits_after_a_cut",
+        "edits_behind_a_tear",
         "the note behind one that a full disk has torn is lost, and the write with it",
         f"{HOOKS}/traces/__init__.py",
         'write_all(handle, b"\\n" + b"".join(lines))',
