@@ -135,6 +135,7 @@ MEETINGS = (
     (("keeps_as_client", "locks_later", "joins_late"), "keep"),
     (("messages_late", "keeps_as_client"), "keep"),
     (("edits_behind_a_tear", "overwrites_later"), "keep"),
+    (("edits", "overwrites_in_doubt"), "keep"),
     (("locks_and_edits", "edits"), "turn"),
     (("tries", "edits"), "keep"),
     (("tries", "saves"), "keep"),

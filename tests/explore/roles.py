@@ -1,5 +1,6 @@
 """Deeds of explored processes with files: each function is the life of one process in one schedule."""
 
+import errno
 import os
 import time
 
@@ -7,7 +8,7 @@ from explore import dealings, rarer, team, tools, trying, warm
 from explore.git import Repository
 from explore.ground import TEXT
 from explore.process import CLIENT_SECONDS, Process
-from swarm_hook_core.traces import journal_name, place_of
+from swarm_hook_core.traces import journal, journal_name, place_of
 from swarm_mcp.changes.undoing import NotUndone, Undoing
 from swarm_mcp.locking.restore import Restoring
 from swarm_mcp.store import Store
@@ -34,8 +35,8 @@ def edits_after_a_cut(me: Process) -> None:
 def edits_behind_a_tear(me: Process) -> None:
     """Edit another file, then the file. A full disk has torn the last note of the session in between."""
     me.write("other.md", "Edit", f"{me.number}.0\n")
-    with open(os.path.join(place_of(me.ground.work), journal_name("claude-code", me.session_id)), "ab") as journal:
-        journal.write(b"\n19000")
+    with open(os.path.join(place_of(me.ground.work), journal_name("claude-code", me.session_id)), "ab") as notes:
+        notes.write(b"\n19000")
     me.write("notes.md", "Edit", f"{me.number}.0\n")
 
 
@@ -53,6 +54,23 @@ def overwrites_later(me: Process) -> None:
     """Replace a file without having read it, after a while."""
     me.think(9)
     overwrites(me)
+
+
+def overwrites_in_doubt(me: Process) -> None:
+    """Replace a file unread, while the disk does not give others' notes: a person has such a doubt denied."""
+    read, os.environ["SWARM_FAIL"] = journal._read, "closed"
+
+    def fails(file: str, limit: int) -> bytes:
+        if me.session_id not in file and os.path.exists(file):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), file)
+        return read(file, limit)
+
+    journal._read = fails
+    try:
+        overwrites_later(me)
+    finally:
+        journal._read = read
+        del os.environ["SWARM_FAIL"]
 
 
 def rewrites(me: Process) -> None:
@@ -181,7 +199,7 @@ OF_OWNERS = (
     edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_two_and_undoes, edits_and_restores,
 )  # fmt: skip
 OF_FILES = (
-    edits, edits_and_ends, edits_after_a_cut, edits_behind_a_tear, edits_unanswered, overwrites, overwrites_later, rewrites, appends_by_shell,
+    edits, edits_and_ends, edits_after_a_cut, edits_behind_a_tear, edits_unanswered, overwrites, overwrites_later, overwrites_in_doubt, rewrites, appends_by_shell,
     looks_and_overwrites, runs_idly, commits_by_hand, warm.edits_by_checker,
 )  # fmt: skip
 NEED_GIT = frozenset(

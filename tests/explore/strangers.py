@@ -237,7 +237,7 @@ STRANGERS = {
         'write_all(handle, b"".join(lines))',
     ),
     "unreadable_is_empty": (
-        "edits_unanswered",
+        "overwrites_in_doubt",
         "a disk error in notes of another session counts as no notes",
         f"{HOOKS}/traces/journal.py",
         '    except FileNotFoundError:\n        return b""',
