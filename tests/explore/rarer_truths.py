@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from explore.history import NEVER, Ended, Grants, Left
-from explore.rarer import LEASE
+from explore.rarer import FOLDER, LEASE
 from explore.world import FAIL, JUMP, KILL, PAUSE
 
 WAIT_NS = 2_000_000_000  # an edit waits so long for another session's write
@@ -19,6 +19,7 @@ def rarer_truths(ended: Ended, left: Left | None, text: str) -> Iterator[str]:
         yield from overtaken(ended.words)
         yield from undone_beside(ended.words)
         yield from edited_beside(ended)
+        yield from removed_over(ended.words)
     asked, ran = _at(ended.words, "asks", "Edit"), _at(ended.words, "runs")
     if _at(ended.words, "blamed") and asked and asked[0] > ran[0]:  # else the holder did not know of the command
         yield "a command that changes nothing is blamed for a change"
@@ -141,6 +142,13 @@ def edited_beside(ended: Ended) -> Iterator[str]:
             is_long = ended.moments[let] - ended.moments[before] > WAIT_NS
             if other != process and before < asked and made and made[0] > let and not is_long:
                 yield f"{process} may edit the file while {other} is about to write it"
+
+
+def removed_over(words: Lines) -> Iterator[str]:
+    """Yield each new file that went with its folder: one of the two calls has to be denied, or to wait."""
+    made = [at for at, _process in _at(words, "wrote", "Write", f"{FOLDER}/new.md")]
+    if any(at > made[0] for at, _process in _at(words, "writes", "Bash", FOLDER) if made):
+        yield "a new file was removed with its folder"
 
 
 def deaths_told(ended: Ended, left: Left) -> Iterator[str]:

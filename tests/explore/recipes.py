@@ -136,6 +136,7 @@ MEETINGS = (
     (("messages_late", "keeps_as_client"), "keep"),
     (("edits_behind_a_tear", "overwrites_later"), "keep"),
     (("edits", "overwrites_in_doubt"), "keep"),
+    (("removes_folder", "writes_below"), "keep"),
     (("locks_and_edits", "edits"), "turn"),
     (("tries", "edits"), "keep"),
     (("tries", "saves"), "keep"),

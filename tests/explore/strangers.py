@@ -252,7 +252,7 @@ STRANGERS = {
         "        return None\n",
     ),
     "beside_removal": (
-        "edits_and_sweeps",
+        "writes_below",
         "a file is written into a folder that another session is about to remove",
         f"{HOOKS}/traces/others.py",
         "        for entry, deed, place in self._clearings:\n",
