@@ -13,6 +13,8 @@ Lines = list[tuple[int, list[str]]]
 def rarer_truths(ended: Ended, left: Left | None, text: str) -> Iterator[str]:
     """Yield the false answers about these. `text`: the file at the end."""
     yield from whole(ended, text)
+    if not ended.did(FAIL, JUMP):
+        yield from replaced_unseen(ended.words, text)
     if not ended.did(KILL, FAIL, JUMP, PAUSE):
         yield from circles(ended.words)
         yield from stale_commits(ended)
@@ -131,6 +133,26 @@ def undone_beside(words: Lines) -> Iterator[str]:
             made = next((at for at, one in _at(words, "writes") if one == other and at > let), 0)
             if other != process and let < begun and made > done:
                 yield f"{process} has undone its change while {other} was about to write"
+
+
+def replaced_unseen(words: Lines, text: str) -> Iterator[str]:
+    """Yield each line that a person saved before an undo's last look at the file, and that is gone.
+
+    Not so if a client was writing meanwhile: it had read the file before.
+    """
+    if any(one[0] in ("restores", "swept") or one[:2] == ["wrote", "Write"] for _process, one in words):
+        return
+    writing, is_alone = set[int](), False
+    looked = max([at for at, _process in _at(words, "replaces")], default=-1)
+    for process, one in words[: looked + 1]:
+        writing.discard(process)
+        if one[0] == "writes":
+            writing.add(process)
+            is_alone = False
+        elif one[0] == "saves":
+            is_alone = not writing
+        elif one[0] == "saved" and is_alone and f"\n{one[1]}\n" not in text:
+            yield f"an undo has replaced the line {one[1]}, which a person saved before"
 
 
 def edited_beside(ended: Ended) -> Iterator[str]:

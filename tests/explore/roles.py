@@ -9,7 +9,9 @@ from explore.git import Repository
 from explore.ground import TEXT
 from explore.process import CLIENT_SECONDS, Process
 from swarm_hook_core.traces import journal, journal_name, place_of
+from swarm_mcp.changes import undoing as undo
 from swarm_mcp.changes.undoing import NotUndone, Undoing
+from swarm_mcp.changes.writing import write
 from swarm_mcp.locking.restore import Restoring
 from swarm_mcp.store import Store
 
@@ -128,6 +130,7 @@ def edits_and_undoes(me: Process) -> None:
     whose = ("claude-code", me.session_id)
     with Store(me.ground.store) as store:
         undoing = Undoing(store, store.instances.get(me.id), me.ground.work)
+        undo.write = lambda record: write(record, lambda step: _undo_step(me, step))
         me.say("undoes")
         try:
             record = undoing.run(lambda: undoing.plan(whose, [], 0, False), whose, "", False)[1]
@@ -137,6 +140,14 @@ def edits_and_undoes(me: Process) -> None:
         except NotUndone:  # lines of others are in the way
             me.say("not undone")
         me.say("redone")
+
+
+def _undo_step(me: Process, step: str) -> None:
+    """Be slow now and then before a file is written, as with a large one; tell of the moment before the last look."""
+    if step == "write":
+        time.sleep(os.urandom(1)[0] % 2 * CLIENT_SECONDS)
+    elif step == "replace":
+        me.say("replaces")
 
 
 def edits_two_and_undoes(me: Process) -> None:
