@@ -137,6 +137,7 @@ MEETINGS = (
     (("edits_behind_a_tear", "overwrites_later"), "keep"),
     (("edits", "overwrites_in_doubt"), "keep"),
     (("removes_folder", "writes_below"), "keep"),
+    (("restores_on_full_disk", "saves"), "keep"),
     (("locks_and_edits", "edits"), "turn"),
     (("tries", "edits"), "keep"),
     (("tries", "saves"), "keep"),

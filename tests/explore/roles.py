@@ -12,6 +12,8 @@ from swarm_hook_core.traces import journal, journal_name, place_of
 from swarm_mcp.changes import undoing as undo
 from swarm_mcp.changes.undoing import NotUndone, Undoing
 from swarm_mcp.changes.writing import write
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.locking import restore
 from swarm_mcp.locking.restore import Restoring
 from swarm_mcp.store import Store
 
@@ -177,6 +179,22 @@ def edits_and_restores(me: Process) -> None:
         me.say("restored", os.path.basename(restoring.kept_now))
 
 
+def restores_on_full_disk(me: Process) -> None:
+    """Edit a file, and bring back an earlier content of it, which the disk has no room for."""
+
+    def half(handle: int, data: bytes) -> None:
+        os.write(handle, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    whole, restore.write_all = restore.write_all, half
+    try:
+        edits_and_restores(me)
+    except SwarmError:
+        me.say("not restored")
+    finally:
+        restore.write_all = whole
+
+
 def looks_and_overwrites(me: Process) -> None:
     """Look at a file, and replace it."""
     if me.run_command("cat notes.md"):
@@ -208,6 +226,7 @@ def runs_idly(me: Process) -> None:
 
 OF_OWNERS = (
     edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_two_and_undoes, edits_and_restores,
+    restores_on_full_disk,
 )  # fmt: skip
 OF_FILES = (
     edits, edits_and_ends, edits_after_a_cut, edits_behind_a_tear, edits_unanswered, overwrites, overwrites_later, overwrites_in_doubt, rewrites, appends_by_shell,

@@ -316,7 +316,7 @@ STRANGERS = {
         "        pending: list[tuple[str, str]] = []",
     ),
     "restore_in_place": (
-        "edits_and_restores",
+        "restores_on_full_disk",
         "a restore that is killed leaves half a file",
         "swarm_mcp/locking/restore.py",
         '    scratch = f"{name}.{os.urandom(4).hex()}.swarm"\n'
