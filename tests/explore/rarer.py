@@ -353,8 +353,9 @@ def plans(me: Process) -> None:
 
 
 ALL = (
-    locks_folder, shares_in_line, shares_again, ends_old_turn, upgrades, frees_unheld, frees_by_old_number, leaves_shared, circles, ends_agent,
-    renews, lapses, lapses_and_commits, holds_late, hands_over_leased, sleeps, keeps_as_client, holds_as_process, messages_late, joins_late,
-    patches, moves_over, removes_folder, writes_below, locks_and_edits, edits_for_long, edits_late, tasks_in_order, ends_task_with_locks, ends_others_tasks,
+    locks_folder, shares_in_line, shares_again, ends_old_turn, upgrades, frees_unheld, frees_by_old_number, leaves_shared,
+    circles, ends_agent, renews, lapses, lapses_and_commits, holds_late, hands_over_leased, sleeps, keeps_as_client,
+    holds_as_process, messages_late, joins_late, patches, moves_over, removes_folder, writes_below, locks_and_edits,
+    edits_for_long, edits_late, tasks_in_order, ends_task_with_locks, ends_others_tasks,
     claims_and_leaves, plans,
 )  # fmt: skip

@@ -13,13 +13,12 @@ Lines = list[tuple[int, list[str]]]
 def rarer_truths(ended: Ended, left: Left | None, text: str) -> Iterator[str]:
     """Yield the false answers about these. `text`: the file at the end."""
     yield from whole(ended, text)
-    if not ended.did(FAIL, JUMP):
-        yield from replaced_unseen(ended.words, text)
     if not ended.did(KILL, FAIL, JUMP, PAUSE):
         yield from circles(ended.words)
         yield from stale_commits(ended)
         yield from overtaken(ended.words)
         yield from undone_beside(ended.words)
+        yield from replaced_unseen(ended.words, text)
         yield from edited_beside(ended)
         yield from removed_over(ended.words)
     asked, ran = _at(ended.words, "asks", "Edit"), _at(ended.words, "runs")
@@ -126,12 +125,13 @@ def overtaken(words: Lines) -> Iterator[str]:
 
 
 def undone_beside(words: Lines) -> Iterator[str]:
-    """Yield each undo that was made between the check of another session's write and the write."""
-    for done, process in _at(words, "undid"):
-        begun = max(at for at, other in _at(words, "undoes") if other == process and at < done)
-        for let, other in _at(words, "let"):
-            made = next((at for at, one in _at(words, "writes") if one == other and at > let), 0)
-            if other != process and let < begun and made > done:
+    """Yield each undo that was planned and made between the check of another session's write and the write."""
+    for made, process in _at(words, "replaces"):
+        planned = max(at for at, other in _at(words, "plans") if other == process and at < made)
+        after = next((one for other, one in words[made + 1 :] if other == process), ["dies"])
+        for let, other in _at(words, "let") if after[0] in ("undid", "redone") else ():
+            written = next((at for at, one in _at(words, "writes") if one == other and at > let), 0)
+            if other != process and let < planned and written > made:
                 yield f"{process} has undone its change while {other} was about to write"
 
 

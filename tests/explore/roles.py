@@ -135,19 +135,21 @@ def edits_and_undoes(me: Process) -> None:
         undo.write = lambda record: write(record, lambda step: _undo_step(me, step))
         me.say("undoes")
         try:
-            record = undoing.run(lambda: undoing.plan(whose, [], 0, False), whose, "", False)[1]
+            record = undoing.run(lambda: me.say("plans") or undoing.plan(whose, [], 0, False), whose, "", False)[1]
             if record:
                 me.say("undid")
-                undoing.run(lambda: undoing.plan_back(record, [], False), whose, record.id, False)
+                undoing.run(lambda: me.say("plans") or undoing.plan_back(record, [], False), whose, record.id, False)
         except NotUndone:  # lines of others are in the way
             me.say("not undone")
+        finally:
+            undo.write = write
         me.say("redone")
 
 
 def _undo_step(me: Process, step: str) -> None:
     """Be slow now and then before a file is written, as with a large one; tell of the moment before the last look."""
     if step == "write":
-        time.sleep(os.urandom(1)[0] % 2 * CLIENT_SECONDS)
+        time.sleep(os.urandom(1)[0] % 3 * CLIENT_SECONDS / 2)
     elif step == "replace":
         me.say("replaces")
 
@@ -229,8 +231,8 @@ OF_OWNERS = (
     restores_on_full_disk,
 )  # fmt: skip
 OF_FILES = (
-    edits, edits_and_ends, edits_after_a_cut, edits_behind_a_tear, edits_unanswered, overwrites, overwrites_later, overwrites_in_doubt, rewrites, appends_by_shell,
-    looks_and_overwrites, runs_idly, commits_by_hand, warm.edits_by_checker,
+    edits, edits_and_ends, edits_after_a_cut, edits_behind_a_tear, edits_unanswered, overwrites, overwrites_later,
+    overwrites_in_doubt, rewrites, appends_by_shell, looks_and_overwrites, runs_idly, commits_by_hand, warm.edits_by_checker,
 )  # fmt: skip
 NEED_GIT = frozenset(
     role.__name__
