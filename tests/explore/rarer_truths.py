@@ -125,13 +125,17 @@ def overtaken(words: Lines) -> Iterator[str]:
 
 
 def undone_beside(words: Lines) -> Iterator[str]:
-    """Yield each undo that was planned and made between the check of another session's write and the write."""
+    """Yield each undo that was planned and made between the check of another session's write and the write.
+
+    A write that was let pass before an earlier undo counts as made.
+    """
     for made, process in _at(words, "replaces"):
         planned = max(at for at, other in _at(words, "plans") if other == process and at < made)
+        before = max([at for at, other in _at(words, "replaces") if other == process and at < planned], default=-1)
         after = next((one for other, one in words[made + 1 :] if other == process), ["dies"])
         for let, other in _at(words, "let") if after[0] in ("undid", "redone") else ():
             written = next((at for at, one in _at(words, "writes") if one == other and at > let), 0)
-            if other != process and let < planned and written > made:
+            if other != process and before < let < planned and written > made:
                 yield f"{process} has undone its change while {other} was about to write"
 
 
