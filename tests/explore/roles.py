@@ -133,6 +133,7 @@ def edits_and_undoes(me: Process) -> None:
     with Store(me.ground.store) as store:
         undoing = Undoing(store, store.instances.get(me.id), me.ground.work)
         undo.write = lambda record: write(record, lambda step: _undo_step(me, step))
+        time.sleep(os.urandom(1)[0] % 12 / 1000)
         me.say("undoes")
         try:
             record = undoing.run(lambda: me.say("plans") or undoing.plan(whose, [], 0, False), whose, "", False)[1]
