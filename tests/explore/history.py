@@ -463,6 +463,7 @@ def since_question(ended: Ended, process: int, file: str) -> int:
 def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterator[Answer]:
     """Yield the store's own answers, at the very end, about each holder and file."""
     held = {(holder, file) for holder, file, lease in left.locks if lease is None}
+    lost = {(to, one) for to, text, *_ in left.messages for one in WORLD if f"{one} held on this machine only" in text}
     for one in range(len(ended.roles)):
         for place in (*WORLD, "*.md"):
             me = f"instance-{one}"
@@ -470,6 +471,8 @@ def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterat
                 continue  # void, and there until the next cleaning
             if (me, place) in held:
                 yield Answer("", "held", reached(place)[0], END, END, me)
+            elif (me, reached(place)[0]) in lost:
+                continue  # a team's server had given it to another machine
             elif not any(holder == me and reached(place)[0] in reached(file) for holder, file in held):
                 yield Answer("", "free", reached(place)[0], END, END, me)
 

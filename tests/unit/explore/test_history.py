@@ -154,3 +154,10 @@ def test_a_lock_that_a_killed_call_had_for_a_moment_was_released() -> None:
     left = Left([], [("instance-1", text, 0, 1)], [], [])
     assert judged(schedule(*lines, killed=0), left) == []
     assert judged(schedule(lines[1], "1 waits behind notes.md instance-0", killed=0), left) != []
+
+
+def test_a_lock_that_a_team_has_not_confirmed_may_be_lost_if_its_holder_is_told() -> None:
+    ended = schedule("1 wants notes.md exclusive 0", "1 locked notes.md a 1", "0 far asks notes.md", killed=1)
+    text = "[auto] Your lock on /work/notes.md held on this machine only, and holds no longer: far has had it"
+    assert judged(ended, Left([], [("instance-1", text, 0, 1)], [], [])) == []
+    assert "instance-1 has no lock" in judged(ended, Left([], [], [], []))[0]
