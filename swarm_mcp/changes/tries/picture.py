@@ -64,7 +64,7 @@ class Picture:
 
     head     the last commit
     changed  the ChangedFiles
-    states   ``{path: state}`` of their files at that moment
+    states   ``{path: state}`` of their files before they were read
     groups   all groups with the names of the files that they changed
     authors  ``{group: Authors}``
     """
@@ -75,9 +75,11 @@ class Picture:
         self._notes = Notes()
         for _moment in range(MOMENTS):
             self.head, self._listed = self._git.head(), self._dirty()
+            before = {name: self._state(name) for name in self._listed}
             self.changed = uncommitted(top, (), self._notes)
-            self.states = {one.file.name: self._state(one.file.name) for one in self.changed}
-            if self._git.head() == self.head and self._dirty() == self._listed:
+            names = [one.file.name for one in self.changed]
+            self.states = {name: before.get(name) or self._state(name) for name in names}
+            if not self.changed_since(()):
                 break
             self._notes = Notes()
         if not self.head:

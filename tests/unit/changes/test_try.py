@@ -22,7 +22,7 @@ from support.fixtures import wait_for
 from support.world import Agent, World, git
 
 from swarm_hook_core.repository import tree_over
-from swarm_mcp.changes.tries import doctor, folder, leftovers, running
+from swarm_mcp.changes.tries import doctor, folder, leftovers, picture, running
 from swarm_mcp.changes.tries.running import BOUND, COPY, OVERLAY
 from swarm_mcp.doctor.own_checks import Asked
 
@@ -213,6 +213,27 @@ def test_a_file_that_changes_meanwhile_is_named(world: World, way: str) -> None:
     answer = json.loads(done.out)
     assert answer["changed"] == ["other.md"], "notes.md is the try's own"
     assert answer["output"] == "alpha\nbeta\ngamma\n"
+
+
+@pytest.mark.parametrize("times, changed", [(1, []), (picture.MOMENTS, ["notes.md"])])
+def test_a_file_that_changes_while_its_authors_are_looked_for_is_no_ones_by_mistake(
+    world: World, monkeypatch: pytest.MonkeyPatch, times: int, changed: list[str]
+) -> None:
+    lines = ["line 0\n"]
+    world.write("notes.md", "".join(lines))
+    look = picture.uncommitted
+
+    def slowly(*given: Any) -> Any:
+        found = look(*given)
+        if len(lines) <= times:
+            lines.append(f"line {len(lines)}\n")
+            world.write("notes.md", "".join(lines))
+        return found
+
+    monkeypatch.setattr(picture, "uncommitted", slowly)
+    made = picture.Picture(str(world.repo))
+    seen = b"".join(line for one in made.changed for piece in one.pieces for line in piece.added).decode()
+    assert (made.changed_since(()), seen == "".join(lines)) == (changed, not changed)
 
 
 def test_all_processes_end_with_the_command_and_with_its_caller(world: World, way: str) -> None:
