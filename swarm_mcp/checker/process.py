@@ -297,9 +297,10 @@ def forget() -> None:
 def tidy() -> bool:
     """Let nothing of a call outlive it, while no call waits. Return True if an errand goes on.
 
-    After a fault only a collection closes the store: an error and the frames that it names hold each other.
+    After a fault only a collection closes the store: an error and the frames that it names hold each other. What is
+    kept from call to call is not looked through.
     """
-    gc.collect()
+    gc.collect(0)
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue
