@@ -94,18 +94,21 @@ class Entry:
 
 
 def read(path: str) -> bytes:
-    """Return all entries of the journal at `path`, the older part first.
+    """Return all entries of the journal at `path`, the older part first. A checker keeps short ones, and reads on.
 
     Raises NotOrdinary for a folder, a link or a pipe.
     """
-    return joined(*parts(path))
+    if not is_kept:
+        return joined(*parts(path))
+    data = _known(_short, path, _Whole, MOST_SHORT).data
+    if len(data) > SHORT:
+        del _short[path]
+    return data
 
 
 def read_own(path: str) -> bytes:
-    """Return the same of the journal of the session that makes the call. A checker keeps the entries, and reads on."""
-    if is_kept:
-        return _known(_wholes, path, _Whole, MOST_WHOLES).data
-    return read(path)
+    """Return the same of the journal of the session that makes the call. A checker keeps it, however long."""
+    return _known(_own, path, _Whole, MOST_OWN).data if is_kept else read(path)
 
 
 def parts(path: str) -> tuple[bytes, bytes]:
@@ -390,10 +393,12 @@ def unescaped(data: bytes) -> str:
 # Kinds of entries that may concern a file without naming it: commands, folders, commits with hooks; other machines.
 OF_MANY = (b" ran ", b" clears ", b" aside ", b" far ")
 MOST_INDEXES = 1000  # indexes
-MOST_WHOLES = 2  # journals that are kept whole: those of one session
+MOST_OWN = 2  # journals of one session that are kept whole
+MOST_SHORT, SHORT = 100, 32 * 1024  # journals of others that are kept whole, and their bytes
 
 _indexes: dict[str, _Index] = {}  # path of a journal -> its index
-_wholes: dict[str, _Whole] = {}  # path of a journal -> its entries
+_own: dict[str, _Whole] = {}  # path of a journal -> its entries
+_short: dict[str, _Whole] = {}  # likewise
 
 
 def may_concern(path: str, names: Collection[bytes]) -> bool:
@@ -412,16 +417,19 @@ def may_concern(path: str, names: Collection[bytes]) -> bool:
 
 def has_kind(data: bytes, kind: bytes) -> bool:
     """Return False if the journal `data` has no entry of this kind."""
-    whole = _whole_of(data)
-    if whole is None:
+    if _whole_of(data) is None:
         return b" " + kind + b" " in data
-    return kind in whole.kinds
+    return kind in made_of(data, "kinds", set, _add_kinds)
+
+
+def _add_kinds(kinds: set[bytes], data: bytes) -> None:
+    kinds.update(line.split(b" ", 2)[1] for line in data.split(b"\n") if b" " in line)
 
 
 def made_of(data: bytes, name: object, begin: Callable[[], Made], add: Callable[[Made, bytes], None]) -> Made:
     """Return what `add` makes of the journal `data` out of ``begin()``. It is not to be changed.
 
-    A checker keeps it under `name`, and adds what has come since.
+    Of the session's own journal a checker keeps it under `name`, and adds what has come since.
     """
     whole = _whole_of(data)
     size, made = (whole.made.pop(name, None) if whole is not None else None) or (0, begin())
@@ -432,7 +440,7 @@ def made_of(data: bytes, name: object, begin: Callable[[], Made], add: Callable[
 
 
 def _whole_of(data: bytes) -> _Whole | None:
-    return next((one for one in _wholes.values() if one.data is data), None)
+    return next((one for one in _own.values() if one.data is data), None)
 
 
 def _known(kept: dict[str, Known], path: str, kind: type[Known], most: int) -> Known:
@@ -513,18 +521,16 @@ class _Index(_Grown):
 
 
 class _Whole(_Grown):
-    """All entries of a journal, their kinds, and what was made of them (`made_of`), with the size that it has read."""
+    """All entries of a journal, and what was made of them (`made_of`), with the size that it has read."""
 
     def __init__(self, path: str, states: tuple[str, str]):
         self.data = b""
-        self.kinds: set[bytes] = set()
         self.made: dict[object, tuple[int, Any]] = {}
         super().__init__(path, states)
 
     def add(self, data: bytes) -> None:
         """Add entries."""
         self.data = self.data + data if self.data else data
-        self.kinds.update(line.split(b" ", 2)[1] for line in data.split(b"\n") if b" " in line)
 
 
 Known = TypeVar("Known", bound=_Grown)

@@ -29,10 +29,10 @@ NAMES = [f"file-{number}.py" for number in range(12)]
 @pytest.fixture(autouse=True)
 def _kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(journal, "is_kept", True)
-    for kept in (journal._indexes, journal._wholes):
+    for kept in (journal._indexes, journal._own, journal._short):
         kept.clear()
     yield
-    for kept in (journal._indexes, journal._wholes):
+    for kept in (journal._indexes, journal._own, journal._short):
         kept.clear()
 
 
@@ -65,7 +65,7 @@ def _asked(path: Path) -> list[bool]:
 
 
 def _in_entries(path: Path) -> list[bool]:
-    data = journal.read(str(path))
+    data = journal.joined(*journal.parts(str(path)))
     return [any(mark in data for mark in (*journal.OF_MANY, name.encode())) for name in NAMES]
 
 
@@ -112,8 +112,8 @@ def test_a_folder_in_the_place_of_a_journal_is_told(path: Path) -> None:
 
 def _own_is_as_read(path: Path) -> None:
     """The journal that is kept, and what is made of it, are as those of a whole reading."""
-    data, whole = journal.read_own(str(path)), journal.read(str(path))
-    assert data == whole
+    data, whole = journal.read_own(str(path)), journal.joined(*journal.parts(str(path)))
+    assert data == whole == journal.read(str(path))
     for kind in (b"wrote", b"ran", b"clears", b"aside", b"far", b"wont"):
         assert journal.has_kind(data, kind) >= (b" " + kind + b" " in whole)
     found = [
