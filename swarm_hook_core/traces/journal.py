@@ -427,9 +427,9 @@ def _add_kinds(kinds: set[bytes], data: bytes) -> None:
 
 
 def made_of(data: bytes, name: object, begin: Callable[[], Made], add: Callable[[Made, bytes], None]) -> Made:
-    """Return what `add` makes of the journal `data` out of ``begin()``. It is not to be changed.
+    """Return the result of ``add(begin(), data)`` of a journal. It is not to be changed.
 
-    Of the session's own journal a checker keeps it under `name`, and adds what has come since.
+    Of the session's own journal a checker keeps it under `name`, and adds the entries that have come since.
     """
     whole = _whole_of(data)
     size, made = (whole.made.pop(name, None) if whole is not None else None) or (0, begin())
@@ -444,7 +444,7 @@ def _whole_of(data: bytes) -> _Whole | None:
 
 
 def _known(kept: dict[str, Known], path: str, kind: type[Known], most: int) -> Known:
-    """Return what is `kept` of the journal at `path`, as it is now."""
+    """Return the one `kept` for the journal at `path`, as that is now; make it, or have it read on."""
     found = kept.get(path)
     states = (state_of(path), NO_FILE)
     if found is None or found.states != states or states[0] == NO_FILE:
@@ -458,7 +458,7 @@ def _known(kept: dict[str, Known], path: str, kind: type[Known], most: int) -> K
 
 
 class _Grown:
-    """What a checker knows of the journal at `path`. Its parts had these `states` before it was read."""
+    """A journal that a checker knows, at `path`. Its parts had these `states` before it was read."""
 
     def __init__(self, path: str, states: tuple[str, str]):
         self.states = states
@@ -491,7 +491,7 @@ class _Grown:
     def _end_with(self, data: bytes) -> None:
         """Note the last entry of `data`, which begin at the place noted last. No other entry has its time.
 
-        None is noted where it is torn: the journal is read anew then.
+        Where it is torn the journal is read anew the next time.
         """
         whole = data.rstrip(b"\n")
         begin = whole.rfind(b"\n") + 1
@@ -521,7 +521,7 @@ class _Index(_Grown):
 
 
 class _Whole(_Grown):
-    """All entries of a journal, and what was made of them (`made_of`), with the size that it has read."""
+    """All entries of a journal; and `made`, the results of `made_of` with the size that they are made of."""
 
     def __init__(self, path: str, states: tuple[str, str]):
         self.data = b""

@@ -297,8 +297,8 @@ def forget() -> None:
 def tidy() -> bool:
     """Let nothing of a call outlive it, while no call waits. Return True if an errand goes on.
 
-    After a fault only a collection closes the store: an error and the frames that it names hold each other. What is
-    kept from call to call is not looked through.
+    After a fault only a collection closes the store: an error and the frames that it names hold each other. It looks
+    through the objects of this call alone, not through those that are kept.
     """
     gc.collect(0)
     try:
