@@ -178,7 +178,7 @@ def _words(trail: Trail, reader: LockReader, session: Session, ends: tuple[str, 
         return ""
     states = [f"{who} {name} {state_of(os.path.join(tree.top, name))}" for who in owners for name in owners[who]]
     digest = digest_of("\n".join(sorted(states)).encode("utf-8", "replace"), 12)
-    own = journal.read(os.path.join(trail.place_of(tree.top), trail.own_name))
+    own = journal.read_own(os.path.join(trail.place_of(tree.top), trail.own_name))
     told = next((one for one in journal.newest_first(own, tree.top, (KIND,)) if one.agent == call.agent), None)
     if told is not None and told.text == digest:
         return ""

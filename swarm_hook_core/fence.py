@@ -154,7 +154,7 @@ def was_told(call: ToolCall, trail: Trail, top: str, kind: str = KIND, key: str 
     Two processes may answer one call: an entry with its id is no earlier call.
     """
     place, key, now_ns = trail.place_of(top), key or top, time.time_ns()
-    own = journal.read(os.path.join(place, trail.own_name))
+    own = journal.read_own(os.path.join(place, trail.own_name))
     for entry in journal.newest_first(own, key, (kind,)):
         if entry.agent == call.agent:
             return now_ns - entry.at_ns > APART_NS and (not call.id or entry.text != call.id)

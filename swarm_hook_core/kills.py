@@ -244,7 +244,7 @@ def _clients(check: Check) -> tuple[int, dict[int, Any]]:
 def _was_told(check: Check, trail: Trail, digest: str) -> bool:
     """Return True if the agent of the call was told of these processes in an earlier call. Raises OSError."""
     folder = check.call.folder
-    own, now_ns = journal.read(os.path.join(trail.place_of(folder), trail.own_name)), time.time_ns()
+    own, now_ns = journal.read_own(os.path.join(trail.place_of(folder), trail.own_name)), time.time_ns()
     for entry in journal.newest_first(own, folder, (KIND,)):
         known, _, call_id = entry.text.partition(" ")
         if entry.agent == check.call.agent and known == digest:

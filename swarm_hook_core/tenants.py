@@ -353,7 +353,7 @@ def _was_told(call: ToolCall, trail: Trail, eviction: Eviction) -> bool:
 
     Two processes may answer one call: an entry with its id is no earlier call. Raises OSError.
     """
-    own, now_ns = journal.read(os.path.join(_place(trail, eviction), trail.own_name)), time.time_ns()
+    own, now_ns = journal.read_own(os.path.join(_place(trail, eviction), trail.own_name)), time.time_ns()
     for entry in journal.newest_first(own, eviction.root, (KIND,)):
         head, _, call_id = entry.text.partition(" ")
         if entry.agent == call.agent and head == eviction.state:

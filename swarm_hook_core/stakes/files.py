@@ -67,31 +67,32 @@ class Stake:
 
 
 class Changed:
-    """The uncommitted files of folders, asked of git once for each folder."""
+    """The uncommitted files of folders, asked of git once for the same folders."""
 
     def __init__(self) -> None:
         self._end = time.monotonic() + SECONDS
-        self._listed: dict[tuple[str, str], dict[str, bool]] = {}
+        self._listed: dict[tuple[str, ...], dict[str, bool]] = {}
         self._rows: dict[str, tuple[str, Row]] = {}  # path of a tracked file -> its work tree and git's row
 
     def left(self) -> float:
         """Return the seconds left for questions to git."""
         return max(0.0, self._end - time.monotonic())
 
-    def listed_below(self, top: str, folder: str) -> dict[str, bool]:
-        """Return ``{path: True if git does not know the file}`` at and below `folder`, of files that may be changed.
+    def listed_below(self, top: str, *folders: str) -> dict[str, bool]:
+        """Return ``{path: True if git does not know the file}`` at and below `folders`, of files that may be changed.
 
         Their contents are not compared (`certain`). `top`: the work tree. Raises NoAnswer.
         """
-        if (top, folder) not in self._listed:
-            inside = os.path.relpath(folder, top)
-            rows, new = _dirty(top, inside * (inside != "."), self.left())
+        asked = (top, *folders)
+        if asked not in self._listed:
+            inside = [os.path.relpath(folder, top) for folder in folders]
+            rows, new = _dirty(top, [name * (name != ".") for name in inside], self.left())
             start = top.rstrip("/") + "/"
             for row in rows:
                 self._rows.setdefault(start + row[0], (top, row))
             names = {**dict.fromkeys((row[0] for row in rows), False), **dict.fromkeys(new, True)}
-            self._listed[top, folder] = {start + name: is_new for name, is_new in names.items()}
-        return self._listed[top, folder]
+            self._listed[asked] = {start + name: is_new for name, is_new in names.items()}
+        return self._listed[asked]
 
     def certain(self, paths: Iterable[str]) -> list[str]:
         """Return those of the listed `paths` that are there, with other contents than in the last commit.
@@ -191,20 +192,20 @@ def top_of(path: str) -> str:
     return top_around(path)
 
 
-def _dirty(top: str, name: str, seconds: float) -> tuple[list[Row], list[str]]:
-    """Return ``(rows of files that may be changed, names of untracked ones)`` at and below `name`, relative to `top`.
+def _dirty(top: str, inside: list[str], seconds: float) -> tuple[list[Row], list[str]]:
+    """Return ``(rows of files that may be changed, names of untracked ones)`` at and below `inside`, relative to `top`.
 
     Raises NoAnswer.
     """
     repository = Repository(top, seconds)
     try:
-        new = repository.new([name])
+        new = repository.new(inside)
     except Refused:
         return [], []  # not a work tree that git accepts: nothing is known to be uncommitted
     try:
-        return repository.rows_against("HEAD", [name]), new
+        return repository.rows_against("HEAD", inside), new
     except Refused:  # no commit yet
-        return [(path, "", "", "A", "", "") for path in repository.tracked([name])], new
+        return [(path, "", "", "A", "", "") for path in repository.tracked(inside)], new
 
 
 def _states_of(top: str, names: Collection[str], seconds: float) -> tuple[set[str], set[str], set[str]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from swarm_hook_core.paths import keys_for
@@ -131,7 +131,8 @@ class Authors:
         try:
             if not self.has_written(path) or not self._is_by_call(path, os.lstat(path).st_ctime_ns):
                 return False
-            older = self._older(path, versions_of(self._trail.place_of(os.path.dirname(path)), path))
+            place = self._trail.place_of(os.path.dirname(path))
+            older = self._older(path, versions_of(place, path, self._trail.own_name))
             if not older.lines:
                 return True
             with open(path, "rb") as file:
@@ -332,21 +333,17 @@ class _Calls:
         self._ends_of = ends_of
         self._written_by = written_by
         self._written: dict[bytes, Collection[str] | None] = {}  # entry of a command -> the files that it writes
-        self._events: dict[str, list[_Event]] = {}  # agent -> its events, in order of time
-        self._times: dict[str, list[int]] = {}  # the times of these
-        for who, event in _events_in(data, write_tools):
-            self._events.setdefault(who, []).append(event)
-        if ended_ns and agent in self._events:
-            self._events[agent].append(_Event(ended_ns, ended_ns, ENDED))
-        for who, events in self._events.items():
-            events.sort(key=lambda one: one.from_ns)
-            self._times[who] = [one.from_ns for one in events]
+        found = journal.made_of(data, "events", _Events, lambda events, added: events.add(added, write_tools))
+        self._events = found.of  # agent -> its events, in order of time
+        if ended_ns and agent in found.of:
+            events = [*found.of[agent]]
+            events.insert(_place(events, ended_ns), _Event(ended_ns, ended_ns, ENDED))
+            self._events = {**found.of, agent: events}
 
     def cover(self, path: str, first_ns: int, last_ns: int = 0) -> bool:
         """Return True if a call may have changed the file at `path` at some time from `first_ns` to `last_ns`."""
         for agent, events in self._events.items():
-            times = self._times[agent]
-            begun = events[bisect_right(times, first_ns) : bisect_right(times, last_ns)]
+            begun = events[_place(events, first_ns) : _place(events, last_ns)]
             if any(self._may_write(one, path) for one in begun) or self._is_open(agent, path, first_ns):
                 return True
         return False
@@ -361,8 +358,8 @@ class _Calls:
 
     def _is_open(self, agent: str, path: str, at_ns: int) -> bool:
         """Return True if a call of the agent was open at that time, and may write the file."""
-        events, last = self._events[agent], bisect_right(self._times[agent], at_ns) - 1
-        begun = last
+        events = self._events[agent]
+        begun = _place(events, at_ns) - 1
         while begun >= 0 and events[begun].kind in (ENDED, TURN):
             begun -= 1
         if begun < 0 or events[begun].kind == LOOKS:
@@ -390,25 +387,45 @@ class _Calls:
         return may_write
 
 
-def _events_in(data: bytes, write_tools: Collection[str]) -> Iterator[tuple[str, _Event]]:
-    """Yield ``(agent, event)`` of the calls in a journal, and of their ends."""
-    last_ns = 0
-    for head, raw in journal.heads(data):
-        at_ns, (kind, agent, tool) = int(head[0]), (word.decode("ascii", "replace") for word in head[1:])
-        if kind in _ENDS:
-            last_ns = at_ns
-            is_turn = kind == "over" and tool == "-"
-            yield agent, _Event(at_ns, at_ns, TURN if is_turn else ENDED)
-        elif kind in _CALLS:
-            last_ns = max(at_ns - journal.SLACK_NS, last_ns)
-            about = raw.partition(b"\0")[2].partition(b"\0")[0]
-            if tool in write_tools:
-                yield agent, _Event(last_ns, at_ns, NAMED, about)
-            elif kind == "ran" and looks_only(raw):
-                yield agent, _Event(last_ns, at_ns, LOOKS)
-            elif kind == "ran":
-                yield agent, _Event(last_ns, at_ns, RAN, raw)
-            elif kind in ("wrote", "will"):
-                yield agent, _Event(last_ns, at_ns, WROTE, about)
-            else:
-                yield agent, _Event(last_ns, at_ns, ANY)
+def _place(events: list[_Event], at_ns: int) -> int:
+    """Return the place of the first event after that time."""
+    return bisect_right(events, at_ns, key=lambda one: one.from_ns)
+
+
+class _Events:
+    """The events of each agent (`of`), in order of time, as far as a journal was read; `last_ns`: time of the last."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, list[_Event]] = {}
+        self.last_ns = 0
+
+    def add(self, data: bytes, write_tools: Collection[str]) -> None:
+        """Add the calls in the entries `data`, and their ends."""
+        for head, raw in journal.heads(data):
+            at_ns, (kind, agent, tool) = int(head[0]), (word.decode("ascii", "replace") for word in head[1:])
+            if kind in _ENDS:
+                self.last_ns = at_ns
+                is_turn = kind == "over" and tool == "-"
+                self.insert(agent, _Event(at_ns, at_ns, TURN if is_turn else ENDED))
+            elif kind in _CALLS:
+                self.last_ns = max(at_ns - journal.SLACK_NS, self.last_ns)
+                about = raw.partition(b"\0")[2].partition(b"\0")[0]
+                if tool in write_tools:
+                    found = NAMED, about
+                elif kind == "ran" and looks_only(raw):
+                    found = LOOKS, b""
+                elif kind == "ran":
+                    found = RAN, raw
+                elif kind in ("wrote", "will"):
+                    found = WROTE, about
+                else:
+                    found = ANY, b""
+                self.insert(agent, _Event(self.last_ns, at_ns, *found))
+
+    def insert(self, agent: str, event: _Event) -> None:
+        """Add an event in its place, mostly the last one."""
+        events = self.of.setdefault(agent, [])
+        if events and events[-1].from_ns > event.from_ns:
+            events.insert(_place(events, event.from_ns), event)
+        else:
+            events.append(event)

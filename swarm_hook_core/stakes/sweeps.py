@@ -13,7 +13,7 @@ from shlex import quote
 
 from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
-from swarm_hook_core.git_repository import NoAnswer, Repository
+from swarm_hook_core.git_repository import MOST_PATHS, NoAnswer, Repository
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.shell.model import Effects, GitCall, is_known
 from swarm_hook_core.shell.programs.git import commit_hooks, touched_files, uncommitted
@@ -306,10 +306,13 @@ class Sweeps:
     def _listed(self, git_call: GitCall) -> dict[str, bool]:
         """Return ``{path: True if git does not know the file}`` of the files that the command may affect."""
         files: dict[str, bool] = {}
+        by_top: dict[str, list[str]] = {}
         for root in uncommitted.roots(git_call):
-            top = top_of(root)
-            if top:
-                files.update(self._changed.listed_below(top, root))
+            by_top.setdefault(top_of(root), []).append(root)
+        for top, roots in by_top.items():
+            for at in range(0, len(roots), MOST_PATHS) if top else ():
+                files.update(self._changed.listed_below(top, *roots[at : at + MOST_PATHS]))
+        for root in (root for roots in by_top.values() for root in roots):
             is_beside = self._is_beside(root)
             if is_beside and _may_lose_ignored(self._words):
                 files.update(

@@ -148,7 +148,7 @@ class _Judgement:
 
     def _is_unmet(self) -> bool:
         """Return True if no other session has a word of the call's files, as mostly, and none has moved HEAD."""
-        if self.neighbours or self.trail.is_head_moved():
+        if self.neighbours or self._moved_head():
             return False
         places = {self.trail.place_of(os.path.dirname(target[1])) for target in self.targets}
         return not any(map(self.meetings.journals.of_others, places))
@@ -220,13 +220,21 @@ class _Judgement:
                 by = self.effects.git[0].by if self.effects.git else ""
                 self.trail.noted.append(Notice(self.call.folder, without_owner("head", "change", by), words))
             return denial, words
-        if self.trail.is_asked or not self.trail.is_head_moved():
+        top = self._moved_head()
+        if not top:
             return None, ""
+        return None, news.beside(
+            self.config.runtime_name, self.call.session_id, self.session, top, self.reader, self.now
+        )
 
-        top, runtime, session_id = head.top_of(self.call.folder), self.config.runtime_name, self.call.session_id
-        if top is None or not head.is_news(runtime, session_id, top):
-            return None, ""
-        return None, news.beside(runtime, session_id, self.session, top, self.reader, self.now)
+    def _moved_head(self) -> str:
+        """Return the top of the call's work tree, if its HEAD was moved and the session was not told of it; or ""."""
+        if self.trail.is_asked or not self.trail.is_head_moved():
+            return ""
+        top = head.top_of(self.call.folder)
+        if top is None or not head.is_news(self.config.runtime_name, self.call.session_id, top):
+            return ""
+        return top
 
     def _swept_since(self) -> Denial | None:
         """Return the Denial of the git commands, if another session has noted something since they were judged."""

@@ -174,7 +174,7 @@ def _as_committed(top: str, paths: list[str], seconds: float) -> list[str]:
     inside = {os.path.relpath(path, top): path for path in paths}
     try:
         changed = set(repository.against("HEAD", list(inside)))
-        tracked = set(repository.tracked(list(inside)))
+        same = set(repository.tracked([name for name in inside if name not in changed]))
     except (NoAnswer, Refused):
         return []  # no answer, or no commit yet: counts as uncommitted
-    return [path for name, path in inside.items() if name in tracked and name not in changed]
+    return [path for name, path in inside.items() if name in same]

@@ -67,7 +67,7 @@ def call_is_over(core: HookCore, call: ToolCall) -> None:
     paths = {target[1] for target in trail.targets_of(effects)}
     places = {trail.place_of(os.path.dirname(path)) for path in paths}
     noted = [
-        seen.note_what_was_left(journal.read(os.path.join(place, trail.own_name)), trail, paths) for place in places
+        seen.note_what_was_left(journal.read_own(os.path.join(place, trail.own_name)), trail, paths) for place in places
     ]
     if effects is not None and not any(noted):
         trail.note_at(call.folder, "over")  # the command was never parsed: end it as a whole
@@ -156,7 +156,7 @@ def _forget_old(now: float) -> None:
 
 def open_commits(data: bytes, now: float) -> list[Entry]:
     """Return the ``aside`` entries in the journal `data` without an end."""
-    if b" aside " not in data:
+    if not journal.has_kind(data, b"aside"):
         return []
     found = []
     for entry in journal.newest_of(data, "aside"):
@@ -183,7 +183,7 @@ def note_commits_over(own: bytes, trail: Trail, now: float) -> None:
 def commit_is_over(config: RuntimeConfig, call: ToolCall, now: float) -> None:
     """Note the end of `call`: it puts nothing aside any more. Raises OSError."""
     place = place_of(call.folder)
-    own = journal.read(os.path.join(place, journal_name(config.runtime_name, call.session_id)))
+    own = journal.read_own(os.path.join(place, journal_name(config.runtime_name, call.session_id)))
     if open_commits(own, now):
         trail = Trail(config, call, level(config.env_prefix, call.folder))
         if trail.level != OFF:

@@ -54,7 +54,8 @@ Entries are searched for by their key in the raw bytes. Entries about other file
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, TypeVar
 
 from swarm_hook_core.state import NotOrdinary, open_private, read_all
 from swarm_hook_core.traces import NO_FILE, escaped, state_of
@@ -93,11 +94,21 @@ class Entry:
 
 
 def read(path: str) -> bytes:
-    """Return all entries of the journal at `path`, the older part first.
+    """Return all entries of the journal at `path`, the older part first. A checker keeps short ones, and reads on.
 
     Raises NotOrdinary for a folder, a link or a pipe.
     """
-    return joined(*parts(path))
+    if not is_kept:
+        return joined(*parts(path))
+    data = _known(_short, path, _Whole, MOST_SHORT).data
+    if len(data) > SHORT:
+        del _short[path]
+    return data
+
+
+def read_own(path: str) -> bytes:
+    """Return the same of the journal of the session that makes the call. A checker keeps it, however long."""
+    return _known(_own, path, _Whole, MOST_OWN).data if is_kept else read(path)
 
 
 def parts(path: str) -> tuple[bytes, bytes]:
@@ -382,8 +393,12 @@ def unescaped(data: bytes) -> str:
 # Kinds of entries that may concern a file without naming it: commands, folders, commits with hooks; other machines.
 OF_MANY = (b" ran ", b" clears ", b" aside ", b" far ")
 MOST_INDEXES = 1000  # indexes
+MOST_OWN = 2  # journals of one session that are kept whole
+MOST_SHORT, SHORT = 100, 32 * 1024  # journals of others that are kept whole, and their bytes
 
 _indexes: dict[str, _Index] = {}  # path of a journal -> its index
+_own: dict[str, _Whole] = {}  # path of a journal -> its entries
+_short: dict[str, _Whole] = {}  # likewise
 
 
 def may_concern(path: str, names: Collection[bytes]) -> bool:
@@ -396,31 +411,61 @@ def may_concern(path: str, names: Collection[bytes]) -> bool:
     if not is_kept:
         data = read(path)
         return any(mark in data for mark in (*OF_MANY, *names))
-    index = _indexes.get(path)
-    states = (state_of(path), NO_FILE)
-    if index is None or index.states != states or states[0] == NO_FILE:
-        # A journal without an older part has none as long as it grows itself; one that was changed may have got one.
-        states = (states[0], state_of(path + ".1"))
-    if index is None or (index.states != states and not index.has_read_on(path, states)):
-        if len(_indexes) >= MOST_INDEXES:
-            _indexes.clear()
-        index = _indexes[path] = _Index(path, states)
+    index = _known(_indexes, path, _Index, MOST_INDEXES)
     return index.is_about_many or not index.names.isdisjoint(names)
 
 
-class _Index:
-    """The names in the journal at `path`. Its parts had these `states` before it was read."""
+def has_kind(data: bytes, kind: bytes) -> bool:
+    """Return False if the journal `data` has no entry of this kind."""
+    if _whole_of(data) is None:
+        return b" " + kind + b" " in data
+    return kind in made_of(data, "kinds", set, _add_kinds)
 
-    __slots__ = ("states", "names", "is_about_many", "_at", "_last")
+
+def _add_kinds(kinds: set[bytes], data: bytes) -> None:
+    kinds.update(line.split(b" ", 2)[1] for line in data.split(b"\n") if b" " in line)
+
+
+def made_of(data: bytes, name: object, begin: Callable[[], Made], add: Callable[[Made, bytes], None]) -> Made:
+    """Return the result of ``add(begin(), data)`` of a journal. It is not to be changed.
+
+    Of the session's own journal a checker keeps it under `name`, and adds the entries that have come since.
+    """
+    whole = _whole_of(data)
+    size, made = (whole.made.pop(name, None) if whole is not None else None) or (0, begin())
+    add(made, data[size:])
+    if whole is not None:
+        whole.made[name] = len(data), made
+    return made
+
+
+def _whole_of(data: bytes) -> _Whole | None:
+    return next((one for one in _own.values() if one.data is data), None)
+
+
+def _known(kept: dict[str, Known], path: str, kind: type[Known], most: int) -> Known:
+    """Return the one `kept` for the journal at `path`, as that is now; make it, or have it read on."""
+    found = kept.get(path)
+    states = (state_of(path), NO_FILE)
+    if found is None or found.states != states or states[0] == NO_FILE:
+        # A journal without an older part has none as long as it grows itself; one that was changed may have got one.
+        states = (states[0], state_of(path + ".1"))
+    if found is None or (found.states != states and not found.has_read_on(path, states)):
+        if len(kept) >= most:
+            kept.clear()
+        found = kept[path] = kind(path, states)
+    return found
+
+
+class _Grown:
+    """A journal that a checker knows, at `path`. Its parts had these `states` before it was read."""
 
     def __init__(self, path: str, states: tuple[str, str]):
         self.states = states
-        self.names: set[bytes] = set()
-        self.is_about_many = False
         newer, older = parts(path)
         self._at, self._last = 0, b""  # place of the last whole entry in the newer part, and that entry
         self._end_with(newer)
-        self._add(joined(newer, older))
+        self.add(joined(newer, older))
 
     def has_read_on(self, path: str, states: tuple[str, str]) -> bool:
         """Add the entries since the last look, and return True; False if the journal is not the same one, grown."""
@@ -438,20 +483,55 @@ class _Index:
         added = data[len(self._last) :]
         if not data.startswith(self._last) or WITHDRAWN in added:
             return False
-        self._add(added)
+        self.add(added)
         self._end_with(data)
         self.states = states
         return True
 
     def _end_with(self, data: bytes) -> None:
-        """Note the last whole entry of `data`, which begin at the place noted last. No other entry has its time."""
-        whole = data[: data.rfind(b"\n") + 1].rstrip(b"\n")
-        begin = whole.rfind(b"\n") + 1
-        if whole:
-            self._at, self._last = self._at + begin, whole[begin:] + b"\n"
+        """Note the last entry of `data`, which begin at the place noted last. No other entry has its time.
 
-    def _add(self, data: bytes) -> None:
+        Where it is torn the journal is read anew the next time.
+        """
+        whole = data.rstrip(b"\n")
+        begin = whole.rfind(b"\n") + 1
+        self._at, self._last = self._at + begin, b""
+        if whole and data.endswith(b"\n"):
+            self._last = data[begin:]
+
+    def add(self, data: bytes) -> None:
+        """Add entries that have come."""
+        raise NotImplementedError
+
+
+class _Index(_Grown):
+    """The names of the files in a journal."""
+
+    def __init__(self, path: str, states: tuple[str, str]):
+        self.names: set[bytes] = set()
+        self.is_about_many = False
+        super().__init__(path, states)
+
+    def add(self, data: bytes) -> None:
+        """Add the names in entries."""
         self.is_about_many = self.is_about_many or any(mark in data for mark in OF_MANY)
         for line in data.split(b"\n"):
             key = line.partition(b"\0")[2].partition(b"\0")[0]
             self.names.add(key.rpartition(b"/")[2])
+
+
+class _Whole(_Grown):
+    """All entries of a journal; and `made`, the results of `made_of` with the size that they are made of."""
+
+    def __init__(self, path: str, states: tuple[str, str]):
+        self.data = b""
+        self.made: dict[object, tuple[int, Any]] = {}
+        super().__init__(path, states)
+
+    def add(self, data: bytes) -> None:
+        """Add entries."""
+        self.data = self.data + data if self.data else data
+
+
+Known = TypeVar("Known", bound=_Grown)
+Made = TypeVar("Made")

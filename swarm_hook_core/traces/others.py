@@ -350,7 +350,7 @@ class OthersJournal:
 
     def far_on(self, keys: list[str]) -> Trace | None:
         """Return the Trace of a write of the file with these keys on another machine, or None."""
-        if b" far " not in self.data:
+        if not journal.has_kind(self.data, b"far"):
             return None
         found = [entry for key in keys if (entry := journal.newest(self.data, key, ("far",)))]
         if found:
@@ -359,7 +359,7 @@ class OthersJournal:
 
     def far_below(self, root: str) -> list[Trace]:
         """Return the Traces of writes on other machines at and below absolute `root`."""
-        if b" far " not in self.data:
+        if not journal.has_kind(self.data, b"far"):
             return []
         entries = journal.entries_below(self.data, root, ("far",))
         return [trace for entry in entries if entry.key.startswith("/") and (trace := self.trace(entry.key, entry))]
@@ -451,7 +451,7 @@ class Journals:
 
     def of_session(self, place: str) -> bytes:
         """Return the journal of the session and all its agents in `place`."""
-        own = self._entries_of(os.path.join(place, self._trail.own_name))
+        own = self._entries_of(os.path.join(place, self._trail.own_name), journal.read_own)
         return journal.as_seen_in(self._trail.top_of(place), own)
 
     def _siblings_in(self, place: str) -> Siblings | None:
@@ -521,13 +521,13 @@ class Journals:
         except NotOrdinary:
             return True  # reading it tells
 
-    def _entries_of(self, path: str) -> bytes:
+    def _entries_of(self, path: str, read: Callable[[str], bytes] = journal.read) -> bytes:
         """Return the journal at `path`, b"" for a folder, link or pipe there: one bad file must not hide the others.
 
         Raises NotChecked, see ``Trail.pass_over``.
         """
         try:
-            return journal.read(path)
+            return read(path)
         except NotOrdinary as error:
             self._trail.pass_over(error)
             return b""

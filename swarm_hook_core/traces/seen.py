@@ -59,7 +59,7 @@ def was_merged(own: bytes, keys: Collection[str], at_ns: int) -> Entry | None:
 
     None also if the session has looked at the file since: then it knows the merged text.
     """
-    if b" merged " not in own:
+    if not journal.has_kind(own, b"merged"):
         return None
     last = _newest(own, keys, ("merged", "saw"))
     return last if last is not None and last.kind == "merged" and last.at_ns > at_ns else None

@@ -275,7 +275,7 @@ def _in_journal(path: str) -> list[TurnFile]:
         data = journal.read(path)
     except NotOrdinary:
         return []  # the rule about uncommitted work records it
-    if b" takes " not in data:
+    if not journal.has_kind(data, b"takes"):
         return []
     runtime, session_id = journal.owner_of(data)
     found: list[TurnFile] = []

@@ -105,7 +105,7 @@ class UnreadCommands:
     __slots__ = ("are_any", "_reading", "_data", "_lines", "_wide", "_asked", "_most", "_read")
 
     def __init__(self, data: bytes, reading: Reading, most_files: int | None = MOST_FILES):
-        self.are_any = b" ran " in data
+        self.are_any = journal.has_kind(data, b"ran")
         self._reading = reading
         self._data = data
         self._lines: list[bytes] | None = None  # raw entries of commands that do more than look, the newest first

@@ -111,9 +111,9 @@ def _is_marked(held: Held) -> bool:
 
 def _note(config: RuntimeConfig, call: ToolCall, paths: list[str], held: list[Held], kept: Any) -> None:
     if _last is not None and _last.held == held and watch.are_kept(_last.facts):
-        locks = _last.facts["locks"]  # `_settled` has just found them untouched
+        locks, text = _last.facts["locks"], _last.locks  # `_settled` has just found them untouched
     else:
-        locks = watch.locks_as_they_are(held, MOST_FILES, kept)
+        locks, text = watch.locks_as_they_are(held, MOST_FILES, kept), ""
     facts = {
         "runtime": config.runtime_name,
         "tool": call.client_tool or call.tool,
@@ -123,27 +123,33 @@ def _note(config: RuntimeConfig, call: ToolCall, paths: list[str], held: list[He
         "edit": True,
         "locks": locks,
     }
-    _write(call.session_id, facts, held)
+    _write(call.session_id, facts, held, text)
 
 
 class _Last(NamedTuple):
-    """The record that this process has written last: a checker does not read it again, nor look for `held` anew."""
+    """The record that this process has written last: a checker does not read it again, nor look for `held` anew.
+
+    `locks`: their JSON, most of the record.
+    """
 
     path: str
     mark: tuple[int, ...]
     facts: dict[str, Any]
     held: Sequence[Held]
+    locks: str
 
 
 _last: _Last | None = None
 
 
-def _write(session_id: str, facts: dict[str, Any], held: Sequence[Held] = ()) -> None:
+def _write(session_id: str, facts: dict[str, Any], held: Sequence[Held] = (), locks: str = "") -> None:
     global _last
     path, _last = _path(session_id), None
-    write_private(path, dumps(facts))
+    locks = locks or dumps(facts["locks"])
+    others = dumps({name: value for name, value in facts.items() if name != "locks"})
+    write_private(path, f'{others.removesuffix("}")}, "locks": {locks}}}')
     try:
-        _last = _Last(path, _mark(path), facts, held)
+        _last = _Last(path, _mark(path), facts, held, locks)
     except FileNotFoundError:
         pass  # another hook has taken it
 

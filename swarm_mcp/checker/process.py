@@ -82,6 +82,7 @@ LOWEST = 100  # number of the checker's own open files: a command may name those
 RECEIVE_SECONDS = 0.2  # for the parts of a request: the relay sends them at once
 MARGIN_NS = 5_000_000  # before the relay stops waiting
 ANSWER_NS = 50_000_000  # likewise, for the end of a hook behind its answer
+WHOLE_EVERY = 16  # calls, between two collections of all garbage
 REAP_MS = 1000  # between two looks at errands that go on
 _MODULES_APART = ("swarm_hook_core.kernel.enter",)  # of processes of their own
 # Modules that the hook of a turn loads beside the hook core.
@@ -221,7 +222,7 @@ class Checker:
                     continue
                 with connection:
                     self._answer(connection)
-            has_errands = tidy()
+            has_errands = tidy(self._count % WHOLE_EVERY == 0)
 
     def _answer(self, connection: socket.socket) -> None:
         try:
@@ -294,12 +295,13 @@ def forget() -> None:
     glance.forget_connection(if_replaced=True)
 
 
-def tidy() -> bool:
+def tidy(is_whole: bool = True) -> bool:
     """Let nothing of a call outlive it, while no call waits. Return True if an errand goes on.
 
-    After a fault only a collection closes the store: an error and the frames that it names hold each other.
+    After a fault only a collection closes the store: an error and the frames that it names hold each other. Unless
+    `is_whole` it looks through the objects of this call alone; only a whole one gives back the memory of large calls.
     """
-    gc.collect()
+    gc.collect(2 if is_whole else 0)
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue

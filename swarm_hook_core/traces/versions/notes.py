@@ -174,7 +174,7 @@ class PlaceNotes:
         return (name, at_ns) in self._kept_before
 
     def versions(self, path: str) -> list[Version]:
-        """Return the versions of the file as ``stored.writes_of``: also half and missing copies, the oldest first."""
+        """Return the versions of the file as ``stored.versions_of``, also half and missing copies, the oldest first."""
         found, first = [], version_name(path)
         for name, names in self._names.items():
             for at in range(bisect_left(names, first), len(names)):

@@ -108,14 +108,13 @@ def found_at(path: str) -> Version | None:
     return Version(path, found) if stat.S_ISREG(found.st_mode) else None
 
 
-def versions_of(place: str, path: str) -> list[Version]:
-    """Return all whole versions of the file at `path`, links resolved, in `place`, the oldest first."""
-    return [one for one in writes_of(place, path) if one.is_whole]
+def versions_of(place: str, path: str, session: str = "") -> list[Version]:
+    """Return all whole versions of the file at `path`, links resolved, in `place`, the oldest first.
 
-
-def writes_of(place: str, path: str) -> list[Version]:
-    """Return the same, with half and missing copies: their sessions were about to write the file."""
-    return [one for one in _all_of(place, path) if not one.is_lost]
+    `session`: only those that the session with this journal has kept.
+    """
+    sessions = [session] if session else names_in(kept_dir(place))
+    return [one for one in _all_of(place, path, sessions) if one.is_whole and not one.is_lost]
 
 
 def contents_of(path: str) -> list[Version]:
@@ -123,7 +122,8 @@ def contents_of(path: str) -> list[Version]:
 
     In all places: its folder, or the repository, may be another one by now.
     """
-    found = [one for place in names_in(kept_dir("")) for one in _all_of(place, path)]
+    places = names_in(kept_dir(""))
+    found = [one for place in places for one in _all_of(place, path, names_in(kept_dir(place)))]
     return sorted((one for one in found if one.is_whole and one.exists), key=lambda one: -one.at_ns)
 
 
@@ -138,10 +138,9 @@ def contents_below(folder: str) -> dict[str, list[Version]]:
     return {path: sorted(some, key=lambda one: -one.at_ns) for path, some in found.items()}
 
 
-def _all_of(place: str, path: str) -> list[Version]:
+def _all_of(place: str, path: str, sessions: list[str]) -> list[Version]:
     found = []
-    base = kept_dir(place)
-    for session in names_in(base):
+    for session in sessions:
         first = version_path(place, session, path)
         folder, name = os.path.split(first)
         beginning = [one for one in names_in(folder) if one.startswith(name)]  # few of very many

@@ -13,8 +13,10 @@ from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.shell.model import GitCall
 from swarm_hook_core.traces import head as heads
+from swarm_hook_core.traces import journal
 from swarm_hook_core.traces.head import Head, movement
 from swarm_hook_core.traces.head.movement import Commit, movement_of
+from swarm_hook_core.traces.meetings import Meetings
 from swarm_mcp.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
@@ -279,6 +281,20 @@ def test_the_others_are_told_at_their_next_call(call, repo: Path) -> None:
     assert "it was on main, and is on other now" in said
     assert "switched" not in call(peer), "told once"
     assert me.runs("git switch main") == "" == _turns(me)
+
+
+def test_an_edit_is_as_cheap_as_before_once_its_session_was_told(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    me, peer = Player("codex", repo), Player("claude-code", repo)
+    _turns(me), _turns(peer)
+    me.runs("git switch other")
+    assert me.runs("git switch other") == ""
+    looks: list[object] = []
+    monkeypatch.setattr(journal, "is_kept", True)
+    monkeypatch.setattr(Meetings, "commit_with_hooks", lambda *given: looks.append(given))
+    assert "switched this work tree" in peer.edits("notes.md", "alpha", "mine") and len(looks) == 1
+    for path in Path(heads.heads_dir(str(repo))).glob("moved*"):
+        os.utime(path, (1, 1))  # before the note of what the session was told, by any clock
+    assert peer.edits("notes.md", "mine", "again") == "" and len(looks) == 1
 
 
 def test_a_commit_to_another_branch_than_the_known_one_is_denied_once(repo: Path) -> None:

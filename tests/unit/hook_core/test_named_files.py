@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from swarm_hook_core import caller, git, git_repository, traces
 from swarm_hook_core.check.company import may_destroy
 from swarm_hook_core.git_repository import Repository
+from swarm_hook_core.stakes.owners import _Events
 from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import journal
 
@@ -28,9 +29,11 @@ NAMES = [f"file-{number}.py" for number in range(12)]
 @pytest.fixture(autouse=True)
 def _kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(journal, "is_kept", True)
-    journal._indexes.clear()
+    for kept in (journal._indexes, journal._own, journal._short):
+        kept.clear()
     yield
-    journal._indexes.clear()
+    for kept in (journal._indexes, journal._own, journal._short):
+        kept.clear()
 
 
 @pytest.fixture
@@ -62,7 +65,7 @@ def _asked(path: Path) -> list[bool]:
 
 
 def _in_entries(path: Path) -> list[bool]:
-    data = journal.read(str(path))
+    data = journal.joined(*journal.parts(str(path)))
     return [any(mark in data for mark in (*journal.OF_MANY, name.encode())) for name in NAMES]
 
 
@@ -107,6 +110,32 @@ def test_a_folder_in_the_place_of_a_journal_is_told(path: Path) -> None:
         _asked(path)
 
 
+def _own_is_as_read(path: Path) -> None:
+    """The journal that is kept, and what is made of it, are as those of a whole reading."""
+    data, whole = journal.read_own(str(path)), journal.joined(*journal.parts(str(path)))
+    assert data == whole == journal.read(str(path))
+    for kind in (b"wrote", b"ran", b"clears", b"aside", b"far", b"wont"):
+        assert journal.has_kind(data, kind) >= (b" " + kind + b" " in whole)
+    found = [
+        journal.made_of(one, "events", _Events, lambda events, added: events.add(added, ["Edit"]))
+        for one in (data, whole)
+    ]
+    assert found[0].of == found[1].of
+
+
+def test_the_own_journal_is_read_once_while_it_grows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+    parts = journal.parts
+    there = Journal(path)
+    there.add(NAMES[0])
+    monkeypatch.setattr(journal, "parts", lambda name: (reads.append(name), parts(name))[1])
+    for name in NAMES:
+        there.add(name)
+        journal.read_own(str(path))
+    assert len(reads) == 1 and journal.read_own(str(path)) is journal.read_own(str(path))
+    _own_is_as_read(path)
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.sampled
 def test_the_index_answers_as_the_entries_do(path: Path, seed: int) -> None:
@@ -138,6 +167,7 @@ def test_the_index_answers_as_the_entries_do(path: Path, seed: int) -> None:
         elif chance.random() < 0.3:
             there.add(name, kind=chance.choice(["ran", "clears", "aside", "far"]))
         assert _asked(path) == _in_entries(path), deed
+        _own_is_as_read(path)
 
 
 @given(st.lists(st.tuples(st.sampled_from(LINES), st.booleans()), max_size=12), st.sampled_from((1, 40, 1000)))

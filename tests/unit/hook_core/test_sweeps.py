@@ -12,7 +12,7 @@ from support.checkouts import AMPLE, Checkout, copied
 from support.traced import note
 from support.world import World
 
-from swarm_hook_core import tenants
+from swarm_hook_core import git, tenants
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import collision, effects_of
@@ -408,6 +408,21 @@ def test_nothing_that_takes_long_is_asked_before_what_is_to_be_told(monkeypatch:
     monkeypatch.setattr(stash, "puts_aside", lambda *_given: asked.append("whole tree") or True)
     assert here.denied("git stash") and not asked
     assert here.told("git stash push -- a.txt") == "" and asked
+
+
+def test_git_is_asked_as_often_about_many_named_files_as_about_one(beside, monkeypatch):
+    here = beside("notice")
+    names = [f"many/{number}.txt" for number in range(3)]
+    for name in names:
+        here.here.put(name, "x\n")
+    here.wrote("peer", *names)
+    asked: list[str] = []
+    ask = git.ask
+    monkeypatch.setattr(git, "ask", lambda words, *more: (asked.append(words[0]), ask(words, *more))[1])
+    assert "many/0.txt" in here.told("git add many/0.txt")
+    of_one, asked[:] = asked.count("ls-files"), []
+    assert "many/0.txt" in here.told(f"git add {' '.join(names)}")
+    assert asked.count("ls-files") == of_one > 0
 
 
 def test_commands_that_nobody_read_count_where_the_work_tree_takes_too_long_to_go_through(monkeypatch, here: Beside):

@@ -252,6 +252,9 @@ def test_a_checker_keeps_the_record_of_an_edit_until_something_changes(repo: Pat
         call = ToolCall("Edit", {}, me, str(repo))
         edits._note(config, call, [str(repo / "mine.txt")], held, kept.Kept())
 
+    def has_all() -> bool:
+        return edits._last is not None and json.loads(record.read_text()) == edits._last.facts
+
     edit()
     event = SessionEvent(name="PreToolUse", session_id=me)
     record = next((state / "watched-edits").iterdir())
@@ -261,10 +264,11 @@ def test_a_checker_keeps_the_record_of_an_edit_until_something_changes(repo: Pat
     assert (record.stat().st_ino, reads) == (inode, []), "put back as it is"
     assert edits._settled(config, me, "edit") == []
     edit()
+    assert has_all(), "the locks are written as before"
     (repo / "f").write_text("formatted\n")
     (breach,) = edits.settle(config, event)
     assert (breach.file, breach.kind, Path(breach.kept).read_text()) == (file, "changed", "theirs\n")
-    assert edits.settle(config, event) == [] and reads == []
+    assert edits.settle(config, event) == [] and reads == [] and has_all()
     text = record.read_text()
     write_private(str(record), text)  # another hook's
     assert edits.settle(config, event) == [] and reads == [text]
