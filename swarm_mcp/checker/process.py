@@ -299,9 +299,9 @@ def tidy(is_whole: bool = True) -> bool:
     """Let nothing of a call outlive it, while no call waits. Return True if an errand goes on.
 
     After a fault only a collection closes the store: an error and the frames that it names hold each other. Unless
-    `is_whole` it looks through the objects of this call alone; only a whole one gives back the memory of large calls.
+    `is_whole` it looks through the objects of the last calls alone; only a whole one gives back the memory of large calls.
     """
-    gc.collect(2 if is_whole else 0)
+    gc.collect(2 if is_whole else 1)
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue
