@@ -76,10 +76,10 @@ class Picture:
         for _moment in range(MOMENTS):
             self.head, self._listed = self._git.head(), self._dirty()
             self.changed = uncommitted(top, (), self._notes)
-            self.states = {one.file.name: self._state(one.file.name) for one in self.changed}
+            names = (one.file.name for one in self.changed)
+            self.states = {name: self._listed.get(name) or self._state(name) for name in names}
             if self._git.head() == self.head and self._dirty() == self._listed:
                 break
-            self._notes = Notes()
         if not self.head:
             raise Refused("there is no commit yet to try anything on")
         self.groups: dict[Group, list[str]] = {}
@@ -95,14 +95,15 @@ class Picture:
         """
         if self._git.head() != self.head:
             return ["HEAD"]
-        ours, found = set(placed), self._dirty() ^ self._listed
+        ours, found = set(placed), self._dirty().keys() ^ self._listed
         found |= {name for name, state in self.states.items() if self._state(name) != state}
         return sorted(found - ours)
 
-    def _dirty(self) -> set[str]:
-        """Return the paths of the uncommitted files, as git lists them."""
+    def _dirty(self) -> dict[str, str]:
+        """Return ``{path: state}`` of the uncommitted files, as git lists them."""
         words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
-        return {part[3:] for part in split(self._git.with_more({"GIT_OPTIONAL_LOCKS": "0"}).ask(*words))}
+        listed = split(self._git.with_more({"GIT_OPTIONAL_LOCKS": "0"}).ask(*words))
+        return {part[3:]: self._state(part[3:]) for part in listed}
 
     def _state(self, name: str) -> str:
         return state_of(os.path.join(self.top, name.rstrip("/")))
