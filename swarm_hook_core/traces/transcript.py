@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TAILS = (256 * 1024, 4 * 1024 * 1024)  # bytes at the transcript's end; the second if the first has no answer
 LARGEST = 1024 * 1024  # bytes of a file that is compared
 MOST_SECONDS = 1.0  # for all files of one call; later ones count as not shown
-PATIENCE = 0.3  # seconds to wait until the transcript tells of the call itself, and of the result of each read
+PATIENCE = 0.6  # seconds to wait until the transcript tells of the call itself, and of the result of each read
 PAUSE = 0.05
 OF_AGENTS = "subagents"  # the folder of their transcripts, in both clients
 
@@ -66,7 +66,7 @@ class Transcript:
         """Return True if the model was shown the file at `path` as it is now. `resolved`: the path without links.
 
         False in doubt: a missing transcript, an unknown format, a read further back than `TAILS`. `waits`: wait for
-        what the client may not have written yet.
+        entries that the client may not have written yet.
         """
         if self._spent > MOST_SECONDS:
             return False
@@ -80,7 +80,7 @@ class Transcript:
             self._spent += time.monotonic() - begun
 
     def _is_shown(self, names: Collection[str], resolved: str, end: float) -> bool:
-        """Do the work of `has_shown`; wait until `end` for what is missing. Raises OSError, ValueError."""
+        """Do the work of `has_shown`; wait until `end` for missing entries. Raises OSError, ValueError."""
         # The bytes of the ordinary file at `resolved`
         data, is_all = tail(resolved, LARGEST)
         if not is_all:

@@ -214,7 +214,7 @@ class _Woven:
         self._persons = persons
         self.head, self.committed_at = commit.content, commit.at
         for _look in notes.rounds(os.path.dirname(path)):
-            self.is_readable = self._look() and not commit.is_large
+            self.is_readable: bool = self._look() and not commit.is_large
             if not self.is_readable:
                 return
             present = self._found

@@ -173,6 +173,7 @@ def test_a_sub_agent_is_held_to_what_it_has_read_itself(client: Client, model: s
     assert [outcome(client, file) for file in files] == ["both", "kept"], client.results("errand")
 
 
+@SEEN
 @pytest.mark.only("claude-code")
 @pytest.mark.parametrize("model", FAMILIES[::2])
 def test_a_read_beside_the_write_counts(client: Client, model: str) -> None:

@@ -138,7 +138,7 @@ class History:
                 now.changed_ns, now.mode = present.st_ctime_ns, present.st_mode & 0o177 | 0o400
             known.append(now)
         for after, before in zip(known[::-1], known[-2::-1]):
-            # A version whose call is not noted, not yet or never, of a file that has not changed since
+            # A version without the note of its call, not yet or never, of a file that has not changed since
             if before.changed_ns is None and 0 < (after.changed_ns or 0) < before.at_ns - SLACK_NS:
                 before.changed_ns = after.changed_ns
         self.moments = known[:1]
@@ -346,9 +346,10 @@ class History:
         return not self._states.has_before(name, own[-1].at_ns, act.at_ns)  # its version was pruned
 
     def _commands_at(self, changes: Collection[int | None], before: Moment, since_ns: int) -> list[Act]:
-        """Return the commands with unknown files that ran at one of these times of change; for None, after `since_ns`.
+        """Return the commands with unknown files that ran at one of these times of change.
 
-        Only those that began before the Moment `before`: its content was kept as the others began.
+        If such a time is not known, all that ran after `since_ns`. In both cases those that began before the Moment
+        `before`: its content was kept as the others began.
         """
         is_unknown = None in changes and before.exists  # the removal of a file leaves no time
         times = [change or 0 for change in changes]

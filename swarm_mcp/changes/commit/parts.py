@@ -80,7 +80,7 @@ def _history(file: DirtyFile, notes: Notes) -> History | None:
 
 
 def _present(path: str) -> tuple[bytes, os.stat_result | None]:
-    """Return ``(content, facts)``: no content of a link or a folder, and ``(b"", None)`` of no file. Raises OSError."""
+    """Return ``(content, facts)``, without content for a link or a folder, without both for no file. Raises OSError."""
     try:
         with FolderOf(path) as (name, folder):
             found = os.lstat(name, dir_fd=folder)
