@@ -64,12 +64,12 @@ class Meetings:
     def unseen(self, path: str, resolved: str, once: bool = False) -> Trace | None:
         """Return the fresh Trace on absolute `path` that this session has not seen, or None. `resolved`: without links.
 
-        A pending write counts as unseen. `once`: unless the session was told of it.
+        A pending write counts as unseen. `once`: unless the session was told of it; nothing is denied, or waited for.
         """
         fresh = self._newest_on(path, resolved, only_unseen=True, once=once)
         if fresh is None or fresh.is_pending:
             return fresh
-        if self._git.left_of([fresh]) and not self.was_shown(path, resolved):
+        if self._git.left_of([fresh]) and not self.was_shown(path, resolved, waits=not once):
             return fresh
         return None
 

@@ -261,7 +261,7 @@ def test_a_file_that_the_session_has_not_been_shown_is_not_overwritten(client: s
     assert me.told("Bash", {"command": "echo x > notes.md"}) == ""  # in either way
 
 
-def test_only_a_file_with_changes_is_waited_for(
+def test_only_what_may_be_lost_is_waited_for(
     work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
     me, told, changed = Player("claude-code", work), Blocks(tmp_path / "transcripts"), work / "notes.md"
@@ -271,6 +271,16 @@ def test_only_a_file_with_changes_is_waited_for(
     for file, pauses in (work / "sub" / "deep.md", 0), (changed, 1):
         assert me.ask("Write", {"file_path": str(file), "content": "MINE\n"}, id="call_now").silent
         assert len(paused) == pauses
+
+
+def test_an_edit_that_is_told_of_a_change_does_not_wait(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits
+) -> None:
+    me, paused = Player("claude-code", work), in_pauses(monkeypatch, limits, nothing)
+    me.transcript = str(tmp_path / "late.jsonl")
+    Player("codex", work).edits("notes.md", "beta", "PEER")
+    edit = {"file_path": str(work / "notes.md"), "old_string": "gamma", "new_string": "x"}
+    assert "was changed by" in me.ask("Edit", edit, id="call_now").notice and not paused
 
 
 def test_what_was_read_may_be_removed_with_its_folder(work: Path, tmp_path: Path) -> None:
