@@ -79,6 +79,7 @@ class Grants:
         self._leases: dict[tuple[int, str], tuple[float, int]] = {}
         self._thefts: dict[int, tuple[int, int, str]] = {}
         self._released = set[tuple[str, str, float]]()  # holder, file and question of grants that nobody had taken
+        self._told_late = set[tuple[int, str]]()  # releases that are told when the lock is theirs anew
         self._for_nothing: list[tuple[int, Held]] = []
         for at, (process, words) in enumerate(ended.words):
             take = getattr(self, "_" + words[0], None)
@@ -163,6 +164,9 @@ class Grants:
             self._open[process, place] = self._open[process, place]._replace(ended=at, over=NEVER)
 
     def _freed(self, at: int, process: int, place: str, released: str) -> None:
+        if (process, place) in self._told_late:
+            self._told_late.remove((process, place))
+            return
         held = self._open.get((process, place))
         if held is not None and not int(released):
             self._for_nothing.append((int(held.ended), held))
@@ -173,6 +177,9 @@ class Grants:
 
     def _gives(self, at: int, process: int, place: str, to: str) -> None:
         key = (int(to.rpartition("-")[2]), place)
+        if key in self._open and self._open[key].ended < NEVER:  # its release is done, and the taker not told yet
+            self._told_late.add(key)
+        self._close(key, at, at)
         if (process, place) in self._leases:
             self._leases[key] = self._leases[process, place][0], at
         self._frees(at, process, place)
@@ -207,7 +214,7 @@ class Grants:
 
     def _undoes(self, at: int, process: int) -> None:
         for place in WORLD[:2]:
-            self._open[process, place] = Held(f"instance-{process}", place, 0, at, NEVER, NEVER)
+            self._tries(at, process, place)
 
     def _redone(self, at: int, process: int, *_more: str) -> None:
         for place in WORLD[:2]:
@@ -230,7 +237,8 @@ class Grants:
             self._close(key, at, at)
 
     def _tries(self, at: int, process: int, place: str) -> None:
-        self._open[process, place] = Held(f"instance-{process}", place, 0, at, NEVER, NEVER)
+        """Open a grant that may begin and end at any moment from now on."""
+        self._open[process, place] = Held(f"instance-{process}", place, 0, at, NEVER, at, over=NEVER)
 
     def _tried(self, at: int, process: int, place: str) -> None:
         self._close((process, place), at, at)
@@ -455,6 +463,7 @@ def since_question(ended: Ended, process: int, file: str) -> int:
 def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterator[Answer]:
     """Yield the store's own answers, at the very end, about each holder and file."""
     held = {(holder, file) for holder, file, lease in left.locks if lease is None}
+    lost = {(to, one) for to, text, *_ in left.messages for one in WORLD if f"{one} held on this machine only" in text}
     for one in range(len(ended.roles)):
         for place in (*WORLD, "*.md"):
             me = f"instance-{one}"
@@ -462,6 +471,8 @@ def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterat
                 continue  # void, and there until the next cleaning
             if (me, place) in held:
                 yield Answer("", "held", reached(place)[0], END, END, me)
+            elif (me, reached(place)[0]) in lost:
+                continue  # a team's server had given it to another machine
             elif not any(holder == me and reached(place)[0] in reached(file) for holder, file in held):
                 yield Answer("", "free", reached(place)[0], END, END, me)
 
@@ -481,7 +492,7 @@ def releases(ended: Ended, left: Left, known: list[Held]) -> Iterator[str]:
 
 def mail(ended: Ended, left: Left) -> list[str]:
     """A message is sent once, and read once; an unread one is there."""
-    if (1, ["leaves"]) in ended.words:
+    if (1, ["leaves"]) in ended.words or (1, ["binds"]) in ended.words:
         return []  # its mail goes with it
     sent = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "sent"]
     begun = {words[1] for _process, words in ended.words if words[0] == "sends"}

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from explore.ground import Ground, session_id
@@ -184,20 +185,29 @@ class Process:
             time.sleep(CLIENT_SECONDS)
             self.end_call("Bash", {"command": "./build"})
 
-    def by_shell(self, command: str) -> None:
-        """Append a line to a file by a shell command that can be read."""
+    def by_shell(
+        self, command: str, name: str = "notes.md", deed: Callable[[], object] | None = None, after: float = CLIENT_SECONDS
+    ) -> None:  # fmt: skip
+        """Append a line to the file by a shell command that can be read, or do another `deed` with `name`.
+
+        `after`: seconds from the hook's answer to the deed.
+        """
         given = {"command": command}
-        self.say("asks", "Bash", "notes.md")
+        self.say("asks", "Bash", name)
         answer = self.hook("PreToolUse", "Bash", given)
         if answer.get("permissionDecision") == "deny":
-            self.say_denial("Bash", "notes.md", answer["permissionDecisionReason"])
+            self.say_denial("Bash", name, answer["permissionDecisionReason"])
             return
-        self.say("let", "Bash", "notes.md")
-        time.sleep(CLIENT_SECONDS)
-        self.say("writes", "Bash", "notes.md")
-        self.append(f"{self.number}.0\n")
-        self.say("wrote", "Bash", "notes.md")
+        self.say("let", "Bash", name)
+        time.sleep(after)
+        self.say("writes", "Bash", name)
+        (deed or self.append_own)()
+        self.say("wrote", "Bash", name)
         self.end_call("Bash", given)
+
+    def append_own(self) -> None:
+        """Append the session's line."""
+        self.append(f"{self.number}.0\n")
 
     def append(self, line: str) -> None:
         """Append a line to the file in one step, as a person's editor or a command may."""

@@ -105,7 +105,7 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
     is_seen = "looks_and_overwrites" in ended.roles
     found = []
     for at, (process, words) in enumerate(ended.words):
-        if words[0] == "wrote" and words[1] == "Edit":
+        if words[:3] == ["wrote", "Edit", "notes.md"]:
             line = f"\n{words[3]}"
             asked = [n for n in range(at) if ended.words[n][0] == process and ended.words[n][1][0] == "asks"][-1]
             if process in have_taken_back or (is_seen and at < seen) or asked < after:
@@ -261,7 +261,7 @@ def state_of_store(ended: Ended, ground: Ground) -> tuple[list[str], Left | None
         return [f"the store is damaged: {error}"], None
     finally:
         connection.close()
-    if not any(words[0] == "leaves" for _process, words in ended.words):  # its mail goes with a session
+    if not any(words[0] in ("leaves", "binds") for _process, words in ended.words):  # its mail goes with a session
         found += [f"{rows} rows have {events} events" for rows, events in pairs if rows != events]
     if ended.has_lost_power and ended.killed:
         return found, None

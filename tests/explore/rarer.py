@@ -1,6 +1,7 @@
 """Rarer deeds of explored sessions: folders, agents, processes, leases that change, circles of waiters, plans, patches."""
 
 import os
+import shutil
 import time
 from typing import Any
 
@@ -16,6 +17,7 @@ from swarm_mcp.errors import Deadlock, Refused
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.store.sessions import Registration
 
+FOLDER = "drafts"
 LONG = 400.0  # seconds: two of them are longer than a file stays a session's after a write in a turn
 
 
@@ -189,6 +191,14 @@ def _hold_in_steps(mine: Dealer, **how: str) -> None:
         mine.release()
 
 
+def messages_late(me: Process) -> None:
+    """Send messages to the second session for a while: it may end meanwhile."""
+    with dealer(me) as mine:
+        for count in range(6):
+            me.think(9)
+            mine.send(f"{me.number}.{count}")
+
+
 def joins_late(me: Process) -> None:
     """Join: that finds the sessions that have gone."""
     time.sleep(3 * HELD_SECONDS)
@@ -219,6 +229,25 @@ def moves_over(me: Process) -> None:
 def _patch(me: Process, changes: str) -> None:
     me.think(9)
     me.by_shell(f"apply_patch <<'EOF'\n*** Begin Patch\n{changes}*** End Patch\nEOF\n")
+
+
+def removes_folder(me: Process) -> None:
+    """Remove a folder by a shell command."""
+    os.makedirs(me.path(FOLDER), exist_ok=True)
+    me.think(3)
+    me.by_shell(
+        f"rm -r {FOLDER}", FOLDER, lambda: shutil.rmtree(me.path(FOLDER), ignore_errors=True), 3 * CLIENT_SECONDS
+    )
+
+
+def writes_below(me: Process) -> None:
+    """Write a new file into that folder."""
+    os.makedirs(me.path(FOLDER), exist_ok=True)
+    me.think(3)
+    try:
+        me.write(f"{FOLDER}/new.md", "Write", f"{me.number}.w\n")
+    except FileNotFoundError:
+        me.say("missing", "Write", FOLDER)
 
 
 def locks_and_edits(me: Process) -> None:
@@ -324,8 +353,9 @@ def plans(me: Process) -> None:
 
 
 ALL = (
-    locks_folder, shares_in_line, shares_again, ends_old_turn, upgrades, frees_unheld, frees_by_old_number, leaves_shared, circles, ends_agent,
-    renews, lapses, lapses_and_commits, holds_late, hands_over_leased, sleeps, keeps_as_client, holds_as_process, joins_late,
-    patches, moves_over, locks_and_edits, edits_for_long, edits_late, tasks_in_order, ends_task_with_locks, ends_others_tasks,
+    locks_folder, shares_in_line, shares_again, ends_old_turn, upgrades, frees_unheld, frees_by_old_number, leaves_shared,
+    circles, ends_agent, renews, lapses, lapses_and_commits, holds_late, hands_over_leased, sleeps, keeps_as_client,
+    holds_as_process, messages_late, joins_late, patches, moves_over, removes_folder, writes_below, locks_and_edits,
+    edits_for_long, edits_late, tasks_in_order, ends_task_with_locks, ends_others_tasks,
     claims_and_leaves, plans,
 )  # fmt: skip

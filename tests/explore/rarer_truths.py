@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from explore.history import NEVER, Ended, Grants, Left
-from explore.rarer import LEASE
+from explore.rarer import FOLDER, LEASE
 from explore.world import FAIL, JUMP, KILL, PAUSE
 
+WAIT_NS = 2_000_000_000  # an edit waits so long for another session's write
 Lines = list[tuple[int, list[str]]]
 
 
@@ -17,6 +18,9 @@ def rarer_truths(ended: Ended, left: Left | None, text: str) -> Iterator[str]:
         yield from stale_commits(ended)
         yield from overtaken(ended.words)
         yield from undone_beside(ended.words)
+        yield from replaced_unseen(ended.words, text)
+        yield from edited_beside(ended)
+        yield from removed_over(ended.words)
     asked, ran = _at(ended.words, "asks", "Edit"), _at(ended.words, "runs")
     if _at(ended.words, "blamed") and asked and asked[0] > ran[0]:  # else the holder did not know of the command
         yield "a command that changes nothing is blamed for a change"
@@ -121,13 +125,56 @@ def overtaken(words: Lines) -> Iterator[str]:
 
 
 def undone_beside(words: Lines) -> Iterator[str]:
-    """Yield each undo that was made between the check of another session's write and the write."""
-    for done, process in _at(words, "undid"):
-        begun = max(at for at, other in _at(words, "undoes") if other == process and at < done)
-        for let, other in _at(words, "let"):
-            made = next((at for at, one in _at(words, "writes") if one == other and at > let), 0)
-            if other != process and let < begun and made > done:
+    """Yield each undo that was planned and made between the check of another session's write and the write.
+
+    A write that was let pass before an earlier undo counts as made.
+    """
+    for made, process in _at(words, "replaces"):
+        planned = max(at for at, other in _at(words, "plans") if other == process and at < made)
+        before = max([at for at, other in _at(words, "replaces") if other == process and at < planned], default=-1)
+        after = next((one for other, one in words[made + 1 :] if other == process), ["dies"])
+        for let, other in _at(words, "let") if after[0] in ("undid", "redone") else ():
+            written = next((at for at, one in _at(words, "writes") if one == other and at > let), 0)
+            if other != process and before < let < planned and written > made:
                 yield f"{process} has undone its change while {other} was about to write"
+
+
+def replaced_unseen(words: Lines, text: str) -> Iterator[str]:
+    """Yield each line that a person saved before an undo's last look at the file, and that is gone.
+
+    Not so if a client was writing meanwhile: it had read the file before.
+    """
+    if any(one[0] in ("restores", "swept") or one[:2] == ["wrote", "Write"] for _process, one in words):
+        return
+    writing, is_alone = set[int](), False
+    looked = max([at for at, _process in _at(words, "replaces")], default=-1)
+    for process, one in words[: looked + 1]:
+        writing.discard(process)
+        if one[0] == "writes":
+            writing.add(process)
+            is_alone = False
+        elif one[0] == "saves":
+            is_alone = not writing
+        elif one[0] == "saved" and is_alone and f"\n{one[1]}\n" not in text:
+            yield f"an undo has replaced the line {one[1]}, which a person saved before"
+
+
+def edited_beside(ended: Ended) -> Iterator[str]:
+    """Yield each edit that was let pass between the check of another session's write and the write: it has to wait."""
+    for let, process in _at(ended.words, "let", "Edit"):
+        asked = max(at for at, other in _at(ended.words, "asks") if other == process and at < let)
+        for before, other in _at(ended.words, "let"):
+            made = [at for at, one in _at(ended.words, "writes") if one == other and at > before][:1]
+            is_long = ended.moments[let] - ended.moments[before] > WAIT_NS
+            if other != process and before < asked and made and made[0] > let and not is_long:
+                yield f"{process} may edit the file while {other} is about to write it"
+
+
+def removed_over(words: Lines) -> Iterator[str]:
+    """Yield each new file that went with its folder: one of the two calls has to be denied, or to wait."""
+    made = [at for at, _process in _at(words, "wrote", "Write", f"{FOLDER}/new.md")]
+    if any(at > made[0] for at, _process in _at(words, "writes", "Bash", FOLDER) if made):
+        yield "a new file was removed with its folder"
 
 
 def deaths_told(ended: Ended, left: Left) -> Iterator[str]:
@@ -199,8 +246,9 @@ def vacated(ended: Ended, left: Left) -> Iterator[str]:
 
 
 def sent_to_nobody(words: Lines) -> Iterator[str]:
-    """Yield each message that was sent to a session behind its end."""
-    ends = [at for at, process in _at(words, "left") if process == 1]
+    """Yield each message that was sent to a session behind its end, or behind the death of its client."""
+    own = [(at, one[0]) for at, (process, one) in enumerate(words) if process == 1]
+    ends = [at for at, deed in own if deed == "left" or (deed == "dies" and (1, ["binds"]) in words[:at])]
     for at, _process in _at(words, "sends") if ends else ():
         if at > ends[0] and any(then > at for then, _ in _at(words, "sent", words[at][1][1])):
             yield f"{words[at][1][1]} was sent to a session that had left"

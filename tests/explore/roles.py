@@ -1,5 +1,6 @@
 """Deeds of explored processes with files: each function is the life of one process in one schedule."""
 
+import errno
 import os
 import time
 
@@ -7,7 +8,12 @@ from explore import dealings, rarer, team, tools, trying, warm
 from explore.git import Repository
 from explore.ground import TEXT
 from explore.process import CLIENT_SECONDS, Process
+from swarm_hook_core.traces import journal, journal_name, place_of
+from swarm_mcp.changes import undoing as undo
 from swarm_mcp.changes.undoing import NotUndone, Undoing
+from swarm_mcp.changes.writing import write
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.locking import restore
 from swarm_mcp.locking.restore import Restoring
 from swarm_mcp.store import Store
 
@@ -30,6 +36,14 @@ def edits_after_a_cut(me: Process) -> None:
     me.write("notes.md", "Edit", f"{me.number}.1\n")
 
 
+def edits_behind_a_tear(me: Process) -> None:
+    """Edit another file, then the file. A full disk has torn the last note of the session in between."""
+    me.write("other.md", "Edit", f"{me.number}.0\n")
+    with open(os.path.join(place_of(me.ground.work), journal_name("claude-code", me.session_id)), "ab") as notes:
+        notes.write(b"\n19000")
+    me.write("notes.md", "Edit", f"{me.number}.0\n")
+
+
 def edits_unanswered(me: Process) -> None:
     """Edit a file by a hook alone: a checker had noted the whole call, and its answer came too late."""
     me.write("notes.md", "Edit", f"{me.number}.0\n", leaves=9)
@@ -44,6 +58,23 @@ def overwrites_later(me: Process) -> None:
     """Replace a file without having read it, after a while."""
     me.think(9)
     overwrites(me)
+
+
+def overwrites_in_doubt(me: Process) -> None:
+    """Replace a file unread, while the disk does not give others' notes: a person has such a doubt denied."""
+    read, os.environ["SWARM_FAIL"] = journal._read, "closed"
+
+    def fails(file: str, limit: int) -> bytes:
+        if me.session_id not in file and os.path.exists(file):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), file)
+        return read(file, limit)
+
+    journal._read = fails
+    try:
+        overwrites_later(me)
+    finally:
+        journal._read = read
+        del os.environ["SWARM_FAIL"]
 
 
 def rewrites(me: Process) -> None:
@@ -101,15 +132,27 @@ def edits_and_undoes(me: Process) -> None:
     whose = ("claude-code", me.session_id)
     with Store(me.ground.store) as store:
         undoing = Undoing(store, store.instances.get(me.id), me.ground.work)
+        undo.write = lambda record: write(record, lambda step: _undo_step(me, step))
+        time.sleep(os.urandom(1)[0] % 12 / 1000)
         me.say("undoes")
         try:
-            record = undoing.run(lambda: undoing.plan(whose, [], 0, False), whose, "", False)[1]
+            record = undoing.run(lambda: me.say("plans") or undoing.plan(whose, [], 0, False), whose, "", False)[1]
             if record:
                 me.say("undid")
-                undoing.run(lambda: undoing.plan_back(record, [], False), whose, record.id, False)
+                undoing.run(lambda: me.say("plans") or undoing.plan_back(record, [], False), whose, record.id, False)
         except NotUndone:  # lines of others are in the way
             me.say("not undone")
+        finally:
+            undo.write = write
         me.say("redone")
+
+
+def _undo_step(me: Process, step: str) -> None:
+    """Be slow now and then before a file is written, as with a large one; tell of the moment before the last look."""
+    if step == "write":
+        time.sleep(os.urandom(1)[0] % 3 * CLIENT_SECONDS / 2)
+    elif step == "replace":
+        me.say("replaces")
 
 
 def edits_two_and_undoes(me: Process) -> None:
@@ -137,6 +180,22 @@ def edits_and_restores(me: Process) -> None:
         me.say("restores")
         restoring.restore(restoring.choose(""), False, False)
         me.say("restored", os.path.basename(restoring.kept_now))
+
+
+def restores_on_full_disk(me: Process) -> None:
+    """Edit a file, and bring back an earlier content of it, which the disk has no room for."""
+
+    def half(handle: int, data: bytes) -> None:
+        os.write(handle, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    whole, restore.write_all = restore.write_all, half
+    try:
+        edits_and_restores(me)
+    except SwarmError:
+        me.say("not restored")
+    finally:
+        restore.write_all = whole
 
 
 def looks_and_overwrites(me: Process) -> None:
@@ -170,10 +229,11 @@ def runs_idly(me: Process) -> None:
 
 OF_OWNERS = (
     edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_two_and_undoes, edits_and_restores,
+    restores_on_full_disk,
 )  # fmt: skip
 OF_FILES = (
-    edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, overwrites_later, rewrites, appends_by_shell,
-    looks_and_overwrites, runs_idly, commits_by_hand, warm.edits_by_checker,
+    edits, edits_and_ends, edits_after_a_cut, edits_behind_a_tear, edits_unanswered, overwrites, overwrites_later,
+    overwrites_in_doubt, rewrites, appends_by_shell, looks_and_overwrites, runs_idly, commits_by_hand, warm.edits_by_checker,
 )  # fmt: skip
 NEED_GIT = frozenset(
     role.__name__

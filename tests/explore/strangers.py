@@ -230,14 +230,14 @@ STRANGERS = {
         "        return entry.at_ns <= last.at_ns\n",
     ),
     "torn_line": (
-        "edits_after_a_cut",
+        "edits_behind_a_tear",
         "the note behind one that a full disk has torn is lost, and the write with it",
         f"{HOOKS}/traces/__init__.py",
         'write_all(handle, b"\\n" + b"".join(lines))',
         'write_all(handle, b"".join(lines))',
     ),
     "unreadable_is_empty": (
-        "edits_unanswered",
+        "overwrites_in_doubt",
         "a disk error in notes of another session counts as no notes",
         f"{HOOKS}/traces/journal.py",
         '    except FileNotFoundError:\n        return b""',
@@ -252,7 +252,7 @@ STRANGERS = {
         "        return None\n",
     ),
     "beside_removal": (
-        "edits_and_sweeps",
+        "writes_below",
         "a file is written into a folder that another session is about to remove",
         f"{HOOKS}/traces/others.py",
         "        for entry, deed, place in self._clearings:\n",
@@ -316,7 +316,7 @@ STRANGERS = {
         "        pending: list[tuple[str, str]] = []",
     ),
     "restore_in_place": (
-        "edits_and_restores",
+        "restores_on_full_disk",
         "a restore that is killed leaves half a file",
         "swarm_mcp/locking/restore.py",
         '    scratch = f"{name}.{os.urandom(4).hex()}.swarm"\n'
@@ -347,7 +347,7 @@ STRANGERS = {
         "standing[claimant] = True",
     ),
     "mail_to_nobody": (
-        "leaves",
+        "messages_late",
         "mail to a session that has gone counts as sent",
         f"{STORE}/session_life.py",
         "        recipient = session_table.live(tx, recipient_id)",

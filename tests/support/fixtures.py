@@ -18,6 +18,7 @@ from swarm_mcp.cli.main import main
 from swarm_mcp.domain import Session
 from swarm_mcp.installation import interpreter
 from swarm_mcp.store import Store, driver
+from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
 # The whole path, so that a worker without `site` finds this test run's packages; no bytecode into the checkout.
@@ -146,6 +147,13 @@ class Ground:
         with self.store() as store:
             return store.locks.acquire(Session(instance), str(file), *words)
 
+    def mail(self, recipient: str) -> list[str]:
+        """A session's inbox, read messages included."""
+        return [
+            row["content"]
+            for row in self.sql("SELECT content FROM messages WHERE recipient = ? ORDER BY id", recipient)
+        ]
+
     def integrity(self) -> str:
         """SQLite's own verdict on the file."""
         return self.sql("PRAGMA integrity_check")[0]["integrity_check"]
@@ -157,6 +165,11 @@ class Ground:
             seconds, seconds, instance["id"],
         )  # fmt: skip
         self.sql("UPDATE swarm_sessions SET last_seen = last_seen - ? WHERE instance_id = ?", seconds, instance["id"])
+
+
+def take(store: Store, row: dict, *files: str | Path, **given) -> list[dict]:
+    """Take locks for a session, with a request's further words."""
+    return store.locks.acquire_all(row, request(row, [str(file) for file in files], **given))
 
 
 class Sleeper:

@@ -33,7 +33,7 @@ from swarm_mcp.store import Store, driver
 TEXT = "alpha\nbeta\ngamma\n"  # of every file at first
 PERSON = [
     *("-c", "user.name=t", "-c", "user.email=t@t"),
-    *("-c", "commit.gpgsign=false", "-c", "init.defaultBranch=main"),
+    *("-c", "commit.gpgsign=false", "-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always"),
 ]
 
 
@@ -236,6 +236,24 @@ def file_times_catch_up() -> None:
 def git(folder: Path, *words: str) -> str:
     """Return git's output in `folder`."""
     return subprocess.run(["git", *PERSON, *words], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def commit_all(folder: Path, message: str) -> None:
+    """Commit everything in `folder`."""
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", message)
+
+
+def saves(path: Path, text: str) -> None:
+    """Save a file without any hook, as a person does; the next event is later."""
+    path.write_text(text)
+    some_time_passes()
+
+
+def typed(folder: Path, commands: str) -> None:
+    """Run shell commands in `folder`, as a person types them; each must succeed."""
+    done = subprocess.run(["bash", "-euc", commands], cwd=folder, capture_output=True, check=False)
+    assert done.returncode == 0, (commands, done.stderr)
 
 
 def checkout(folder: Path, *names: str) -> Path:

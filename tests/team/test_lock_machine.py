@@ -4,7 +4,6 @@ import itertools
 import os
 from pathlib import Path
 
-import pytest
 from support import lock_machine
 from support.worlds import TwoMachines
 
@@ -13,9 +12,7 @@ from team.servers import PostgreSQL
 EXAMPLES = int(os.environ.get("SWARM_MACHINE_EXAMPLES", "15"))
 
 
-def test_both_stores_their_hooks_and_the_model_agree(
-    tmp_path: Path, team: str, repository: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_stores_their_hooks_and_the_model_agree(tmp_path: Path, team: str, repository: str, monkeypatch) -> None:
     numbers = itertools.count()
 
     def make_world() -> TwoMachines:

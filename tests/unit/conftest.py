@@ -14,13 +14,18 @@ from support import checkouts, sessions
 from support.altered import Limits
 from support.checkers import Checker
 from support.checkouts import ALONE, AMPLE
+from support.files import folder_at
 from support.fixtures import Ground
 from support.patience import HURRY
-from support.sessions import RUNTIMES, mistakes
+from support.sessions import RUNTIMES, mistakes, ready_store
+from support.traced import Player
+from support.traced import checkout as checkout_in
 from support.world import World
 
 from swarm_hook_core import clock
 from swarm_hook_core.shell import walk
+from swarm_mcp.domain import Session
+from swarm_mcp.store import Store
 
 # Three marks say, beside a test or a file, that it is not run each time:
 #
@@ -163,6 +168,25 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
     return made
 
 
+@pytest.fixture
+def ann(ground: Ground) -> Session:
+    """A session in the checkout of `ground`."""
+    return ground.session("ann")
+
+
+@pytest.fixture
+def bob(ground: Ground) -> Session:
+    """Another one there."""
+    return ground.session("bob")
+
+
+@pytest.fixture
+def store(ground: Ground) -> Iterator[Store]:
+    """The store of `ground`, open for the time of the test."""
+    with ground.store() as opened:
+        yield opened
+
+
 @pytest.fixture(scope="session")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, checkouts.Checkout]:
     """Repositories to ask about, not to be changed: see ``checkouts.made_in``."""
@@ -207,6 +231,31 @@ def world(tmp_path: Path, checks_have_time: None, no_faults: None) -> World:
     return World(tmp_path, "notes.md", "other.md", "sub/deep.md")
 
 
+@pytest.fixture
+def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:
+    """A repository with three committed files and an empty store, for sessions without a fault."""
+    ready_store()
+    return checkout_in(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")
+
+
+@pytest.fixture
+def me(work: Path) -> Player:
+    """A session in `work`."""
+    return Player("codex", work)
+
+
+@pytest.fixture
+def peer(work: Path) -> Player:
+    """Another session in `work`."""
+    return Player("codex", work)
+
+
+@pytest.fixture
+def file(work: Path) -> Path:
+    """The file notes.md of `work`."""
+    return work / "notes.md"
+
+
 @pytest.fixture(params=RUNTIMES)
 def runtime(request: pytest.FixtureRequest) -> str:
     """Each runtime with hooks as commands of ours, one after the other."""
@@ -239,6 +288,14 @@ def herdr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     made = Herdr(tmp_path / "herdr")
     monkeypatch.setenv("SWARM_HERDR_BIN", str(made.program))
     return made
+
+
+@pytest.fixture
+def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for programs, first on a PATH without an agent's client."""
+    folder = folder_at(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    return folder
 
 
 @pytest.fixture

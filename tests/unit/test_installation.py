@@ -165,9 +165,7 @@ def test_the_hook_core_names_the_folders_of_platformdirs(
 
 
 @pytest.mark.parametrize("environment", [{}, XDG])
-def test_the_marketplace_is_in_the_same_folder_without_platformdirs(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_marketplace_is_in_the_same_folder_without_platformdirs(environment: dict[str, str], monkeypatch) -> None:
     on("linux", environment, monkeypatch)
     usual = marketplace_folder()
     monkeypatch.setitem(sys.modules, "platformdirs", None)  # its import fails

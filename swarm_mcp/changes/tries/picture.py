@@ -64,7 +64,7 @@ class Picture:
 
     head     the last commit
     changed  the ChangedFiles
-    states   ``{path: state}`` of their files at that moment
+    states   ``{path: state}`` of their files before they were read
     groups   all groups with the names of the files that they changed
     authors  ``{group: Authors}``
     """
@@ -75,11 +75,13 @@ class Picture:
         self._notes = Notes()
         for _moment in range(MOMENTS):
             self.head, self._listed = self._git.head(), self._dirty()
+            before = {name: self._state(name) for name in self._listed}
             self.changed = uncommitted(top, (), self._notes)
-            names = (one.file.name for one in self.changed)
-            self.states = {name: self._listed.get(name) or self._state(name) for name in names}
-            if self._git.head() == self.head and self._dirty() == self._listed:
+            names = [one.file.name for one in self.changed]
+            self.states = {name: before.get(name) or self._state(name) for name in names}
+            if not self.changed_since(()):
                 break
+            self._notes = Notes()
         if not self.head:
             raise Refused("there is no commit yet to try anything on")
         self.groups: dict[Group, list[str]] = {}
@@ -95,15 +97,14 @@ class Picture:
         """
         if self._git.head() != self.head:
             return ["HEAD"]
-        ours, found = set(placed), self._dirty().keys() ^ self._listed
+        ours, found = set(placed), self._dirty() ^ self._listed
         found |= {name for name, state in self.states.items() if self._state(name) != state}
         return sorted(found - ours)
 
-    def _dirty(self) -> dict[str, str]:
-        """Return ``{path: state}`` of the uncommitted files, as git lists them."""
+    def _dirty(self) -> set[str]:
+        """Return the paths of the uncommitted files, as git lists them."""
         words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
-        listed = split(self._git.with_more({"GIT_OPTIONAL_LOCKS": "0"}).ask(*words))
-        return {part[3:]: self._state(part[3:]) for part in listed}
+        return {part[3:] for part in split(self._git.with_more({"GIT_OPTIONAL_LOCKS": "0"}).ask(*words))}
 
     def _state(self, name: str) -> str:
         return state_of(os.path.join(self.top, name.rstrip("/")))

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 from support.acp_editor import AcpEditor
+from support.files import text_at
 from support.fixtures import SWARM, Ground, wait_for
 from support.sessions import mistakes
 
 from swarm_hook_core.process import start_time
 from swarm_hook_core.state import state_dir
 from swarm_mcp.agents.acp.relay import DENIED
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -50,8 +52,7 @@ def editor(ground: Ground) -> Iterator[Editor]:
 @pytest.fixture
 def locked(ground: Ground) -> Path:
     """A file that another session holds."""
-    file = ground.repo / "held.md"
-    file.write_text("one\n")
+    file = text_at(ground.repo / "held.md", "one\n")
     ground.lock(ground.session("peer", "holder"), "held.md")
     return file
 
@@ -248,8 +249,7 @@ def test_a_file_that_is_locked_before_the_person_allows_its_write_is_refused(gro
 
 
 def test_a_write_without_a_question_is_noted_as_the_session_s(ground: Ground, editor: Editor) -> None:
-    file = ground.repo / "mine.md"
-    file.write_text("one\n")
+    file = text_at(ground.repo / "mine.md", "one\n")
     for words in ("init -q .", "add mine.md", "-c user.name=a -c user.email=a@example.org commit -qm one"):
         subprocess.run(["git", *words.split()], cwd=ground.repo, check=True)
     ground.session("peer", "holder")
@@ -272,12 +272,11 @@ def test_calls_that_are_told_again_as_a_session_is_loaded_are_over(ground: Groun
     assert list(Path(state_dir()).glob("traces/*/acp.*"))
 
 
-def test_its_session_is_registered_while_it_runs(ground: Ground, editor: Editor) -> None:
+def test_its_session_is_registered_while_it_runs(ground: Ground, editor: Editor, store: Store) -> None:
     agent = editor()
     (row,) = ground.sql("SELECT label, directory FROM instances")
     assert "origin:acp" in row["label"] and row["directory"] == ground.scope
-    with ground.store() as store:
-        own = store.instances.of_session("acp", SESSION)
+    own = store.instances.of_session("acp", SESSION)
     assert own is not None
     ground.lock(own, "mine.md")
     assert agent.close() == 7, "the agent's own exit code"

@@ -68,9 +68,7 @@ def plain_commit(world: World) -> None:
     committed(str(world.repo))
 
 
-def test_no_commit_has_a_note_until_a_person_switches_it_on(
-    world: World, me: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_commit_has_a_note_until_a_person_switches_it_on(world: World, me: Agent, monkeypatch) -> None:
     me.edit(FILE, "beta", "MINE")
     assert world.ground.swarm("commit", "-m", "mine", "--as", me.id).code == 0
     assert not world.git("for-each-ref", REF)
@@ -147,9 +145,7 @@ def test_rebase_moves_the_ranges_and_a_squash_has_all(recording: World, me: Agen
 
 
 @pytest.mark.slow
-def test_guarded_git_keeps_notes_by_rebase_amend_and_cherry_pick(
-    recording: World, me: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_guarded_git_keeps_notes_by_rebase_amend_and_cherry_pick(recording: World, me: Agent, monkeypatch) -> None:
     recording.git("config", "commit.gpgsign", "false")
     assert recording.ground.swarm("guard", "install").code == 0
     me.edit(FILE, "beta", "MINE")

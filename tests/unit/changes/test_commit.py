@@ -149,8 +149,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.sampled
-def test_kinds_of_changes(work: Path, name: str) -> None:
-    peer, me = Player("codex", work), Player("codex", work)
+def test_kinds_of_changes(work: Path, name: str, me: Player, peer: Player) -> None:
     peer.edits("other.md", "beta", "PEER")
     command, expected = CHANGES[name]
     for part in command.split("; "):

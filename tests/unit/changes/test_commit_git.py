@@ -7,16 +7,9 @@ from pathlib import Path
 import pytest
 from support.altered import Limits
 from support.commits import commits, git, hook, of, refusal
-from support.traced import Player, checkout
-from support.world import ready_store
+from support.traced import Player
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:
-    ready_store()
-    return checkout(tmp_path.resolve() / "work", "notes.md", "other.md")
 
 
 @pytest.fixture
@@ -76,9 +69,7 @@ def test_a_hook_that_stages_something(work: Path, me: Player) -> None:
         ("git config user.useConfigOnly true", "git var"),
     ],
 )
-def test_states_that_refuse(
-    work: Path, me: Player, before: str, words: str, monkeypatch: pytest.MonkeyPatch, limits: Limits
-) -> None:
+def test_states_that_refuse(work: Path, me: Player, before: str, words: str, monkeypatch, limits: Limits) -> None:
     from swarm_mcp.changes.commit import landing
 
     limits(landing, PATIENCE=0.1)

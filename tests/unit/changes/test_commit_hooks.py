@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.commits import commits, git, hook, of, refusal
+from support.files import folder_at, program_at
 from support.traced import Player, checkout
 from support.world import ready_store
 
@@ -56,8 +57,7 @@ def me(work: Path) -> Player:
 
 @pytest.mark.parametrize("manager", [PRE_COMMIT, LINT_STAGED, STAGE_ALL])
 def test_others_work_stays_where_it_is(work: Path, me: Player, manager: str, tmp_path: Path) -> None:
-    seen = tmp_path / "seen"
-    seen.mkdir()
+    seen = folder_at(tmp_path / "seen")
     check = f"cat {work}/notes.md {work}/new.md {work}/other.md >{seen}/there; cat notes.md mine.md >{seen}/here"
     hook(work, "pre-commit", manager.format(check=check, aside=seen))
     done = commits(me, work)
@@ -100,11 +100,9 @@ def test_a_hook_that_rewrites_and_fails(work: Path, me: Player) -> None:
 def test_ignored_files_are_there_and_stay_out(work: Path, me: Player) -> None:
     (work / ".git/info/exclude").write_text("node_modules/\n.env\n.husky/_/\n")
     for name in ("node_modules/.bin/tool", ".husky/_/pre-commit"):
-        (work / name).parent.mkdir(parents=True)
-        (work / name).write_text(
-            "#!/bin/sh\ntest -x node_modules/.bin/tool && test -f .env && git add -A && echo $0 ran\n"
+        program_at(
+            work / name, "#!/bin/sh\ntest -x node_modules/.bin/tool && test -f .env && git add -A && echo $0 ran\n"
         )
-        (work / name).chmod(0o755)
     (work / ".env").write_text("x\n")
     git(work, "config", "core.hooksPath", ".husky/_")
     assert ".husky/_/pre-commit ran" in commits(me, work).output

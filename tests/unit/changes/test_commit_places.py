@@ -7,18 +7,11 @@ from pathlib import Path
 
 import pytest
 from support.commits import commits, git, refusal
-from support.traced import Player, checkout
-from support.world import ready_store
+from support.traced import Player
 
 pytestmark = pytest.mark.slow
 
 TEXT = "alpha\nbeta\ngamma\n"
-
-
-@pytest.fixture
-def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:
-    ready_store()
-    return checkout(tmp_path.resolve() / "work", "notes.md", "other.md")
 
 
 BESIDE = {

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.world import World, git
+from support.world import World, git, typed
 
 pytestmark = pytest.mark.slow
 
@@ -49,129 +49,41 @@ def patch_of(world: World, *argv: str, cwd: Path | None = None) -> bytes:
     return done.out.encode("utf-8", "surrogateescape")
 
 
-def crlf_in_the_work_tree(world: World) -> None:
-    world.git("config", "core.autocrlf", "true")
-    (world.repo / ORDINARY).write_bytes(b"alpha\r\nMINE\r\ngamma\r\n")
+CRLF = r"printf 'alpha\r\nbeta\r\n' > notes.md; git commit -qam crlf; printf 'alpha\r\nbeta\r\nlast' > notes.md"
+SPARSE = r"git sparse-checkout set --no-cone /notes.md; printf 'alpha\nX\n' > notes.md"
+REPOSITORIES = {
+    "crlf_in_the_work_tree": r"git config core.autocrlf true; printf 'alpha\r\nMINE\r\ngamma\r\n' > notes.md",
+    "crlf_everywhere": CRLF,
+    "line_ends_converted_by_hand": r"printf 'alpha\r\nbeta\r\ngamma\r\n' > notes.md",
+    "committed_with_crlf_then_autocrlf": f"{CRLF}; git config core.autocrlf true",
+    "no_newline_at_the_end": r"""printf 'alpha\nbeta\ngamma' > notes.md; printf x > other.md; git commit -qam one
+        printf 'alpha\nbeta\ngamma\ndelta' > notes.md; printf 'x\n' > other.md""",
+    "a_file_renamed": "mv notes.md renamed.md",
+    "a_mode_alone": "chmod 755 notes.md",
+    "names_to_quote": r"""for name in 'with "quotes"' $'tab\there' 'back\slash' 'blank and é' $'line\nbreak'; do
+        echo x > "$name"; done""",
+    "new_and_gone": r"printf 'one\ntwo' > new.md; touch empty.md; rm other.md",
+    "staged_and_changed_again": """echo staged > new.md; echo staged > notes.md; git add -A; echo later > new.md
+        git rm -q --cached other.md""",
+    "detached": r"git checkout -q --detach; printf 'alpha\nX\n' > notes.md",
+    "many_changes_close_together": r"""seq 0 59 > notes.md; git commit -qam lines
+        sed -i -E -e 41,43d -e '/^(0|2|5|9|10|20|27|35|59)$/ s/.*/<&>\nand more/' notes.md""",
+    "binary_files": r"""printf '\0\1\2\200\377%.0s' {1..400} > old.bin; printf 'a\0b' > gone.bin; printf 'a\0b' > mode.bin
+        git add .; git commit -qm binary
+        printf 'x\0%.0s' {1..40} > old.bin; printf '\0' > new.bin; printf 'text\0no more' > notes.md
+        rm gone.bin; chmod 755 mode.bin""",
+    "links": """for name in kept gone file 'with blank'; do ln -s notes.md "$name"; done; git add .; git commit -qm links
+        rm kept gone file notes.md 'with blank'; ln -s nowhere kept; ln -s 'a b' 'with blank'; echo 'a file' > file
+        ln -s other.md notes.md; ln -s other.md new""",
+    "large_files": r"""yes line | head -n 300000 > old.txt; git add .; git commit -qm large
+        sed -i 's/.*/other/' old.txt; yes $'new\r' | head -n 300000 > new.txt""",
+}
 
 
-def crlf_everywhere(world: World) -> None:
-    (world.repo / ORDINARY).write_bytes(b"alpha\r\nbeta\r\n")
-    world.commit()
-    (world.repo / ORDINARY).write_bytes(b"alpha\r\nbeta\r\nlast")
-
-
-def line_ends_converted_by_hand(world: World) -> None:
-    (world.repo / ORDINARY).write_bytes(b"alpha\r\nbeta\r\ngamma\r\n")
-
-
-def committed_with_crlf_then_autocrlf(world: World) -> None:
-    crlf_everywhere(world)
-    world.git("config", "core.autocrlf", "true")
-
-
-def no_newline_at_the_end(world: World) -> None:
-    world.write(ORDINARY, "alpha\nbeta\ngamma")
-    world.write("other.md", "x")
-    world.commit()
-    world.write(ORDINARY, "alpha\nbeta\ngamma\ndelta")
-    world.write("other.md", "x\n")
-
-
-def a_file_renamed(world: World) -> None:
-    (world.repo / ORDINARY).rename(world.repo / "renamed.md")
-
-
-def a_mode_alone(world: World) -> None:
-    (world.repo / ORDINARY).chmod(0o755)
-
-
-def names_to_quote(world: World) -> None:
-    for number, name in enumerate(['with "quotes"', "tab\there", "back\\slash", "blank and é", "line\nbreak"]):
-        (world.repo / name).write_text(f"{number}\n")
-
-
-def new_and_gone(world: World) -> None:
-    world.write("new.md", "one\ntwo")
-    world.write("empty.md", "")
-    (world.repo / "other.md").unlink()
-
-
-def staged_and_changed_again(world: World) -> None:
-    world.write("new.md", "staged\n")
-    world.write(ORDINARY, "staged\n")
-    world.git("add", "-A")
-    world.write("new.md", "later\n")
-    world.git("rm", "-q", "--cached", "other.md")
-
-
-def before_the_first_commit(world: World) -> None:
-    world.write(ORDINARY, "alpha\n")
-    world.git("update-ref", "-d", "HEAD")
-
-
-def detached(world: World) -> None:
-    world.git("checkout", "-q", "--detach")
-    world.write(ORDINARY, "alpha\nX\n")
-
-
-def sparse(world: World) -> None:
-    world.git("sparse-checkout", "set", "--no-cone", "/notes.md")
-    world.write(ORDINARY, "alpha\nX\n")
-
-
-def many_changes_close_together(world: World) -> None:
-    lines = [f"{number}\n" for number in range(60)]
-    world.write(ORDINARY, "".join(lines))
-    world.commit()
-    for number in (0, 2, 5, 9, 10, 20, 27, 35, 59):
-        lines[number] = f"<{number}>\nand more\n"
-    del lines[40:43]
-    world.write(ORDINARY, "".join(lines))
-
-
-def binary_files(world: World) -> None:
-    (world.repo / "old.bin").write_bytes(bytes(range(256)) * 9)
-    (world.repo / "gone.bin").write_bytes(b"a\0b")
-    (world.repo / "mode.bin").write_bytes(b"a\0b")
-    world.commit()
-    (world.repo / "old.bin").write_bytes(b"x\0" * 40)
-    (world.repo / "new.bin").write_bytes(b"\0")
-    (world.repo / ORDINARY).write_bytes(b"text\0no more")
-    (world.repo / "gone.bin").unlink()
-    (world.repo / "mode.bin").chmod(0o755)
-
-
-def links(world: World) -> None:
-    for name in ("kept", "gone", "file", "with blank"):
-        (world.repo / name).symlink_to(ORDINARY)
-    world.commit()
-    for name in ("kept", "gone", "file", ORDINARY, "with blank"):
-        (world.repo / name).unlink()
-    (world.repo / "kept").symlink_to("nowhere")
-    (world.repo / "with blank").symlink_to("a b")
-    (world.repo / "file").write_text("now a file\n")
-    (world.repo / ORDINARY).symlink_to("other.md")
-    (world.repo / "new").symlink_to("other.md")
-
-
-def large_files(world: World) -> None:
-    (world.repo / "old.txt").write_bytes(b"line\n" * 300_000)
-    world.commit()
-    (world.repo / "old.txt").write_bytes(b"other\n" * 300_000)
-    (world.repo / "new.txt").write_bytes(b"new\r\n" * 300_000)
-
-
-REPOSITORIES = [
-    crlf_in_the_work_tree, crlf_everywhere, line_ends_converted_by_hand, committed_with_crlf_then_autocrlf,
-    no_newline_at_the_end, a_file_renamed, a_mode_alone, names_to_quote, new_and_gone, staged_and_changed_again, detached,
-    many_changes_close_together, binary_files, links, large_files,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("made", REPOSITORIES, ids=lambda made: made.__name__)
+@pytest.mark.parametrize("made", REPOSITORIES)
 @pytest.mark.sampled
-def test_the_patch_leads_from_the_last_commit_to_the_work_tree(made, world: World) -> None:
-    made(world)
+def test_the_patch_leads_from_the_last_commit_to_the_work_tree(made: str, world: World) -> None:
+    typed(world.repo, REPOSITORIES[made])
     found, expected = contents(applied(world, patch_of(world))), contents(world.repo)
     if "autocrlf" in (world.repo / ".git" / "config").read_text():  # git has checked out the other files so
         found, expected = {ORDINARY: found[ORDINARY]}, {ORDINARY: expected[ORDINARY]}
@@ -179,13 +91,13 @@ def test_the_patch_leads_from_the_last_commit_to_the_work_tree(made, world: Worl
 
 
 def test_a_sparse_checkout_has_no_removed_files(world: World) -> None:
-    sparse(world)
+    typed(world.repo, SPARSE)
     (file,) = world.swarm("diff").json["files"]
     assert file["file"] == str(world.repo / ORDINARY)
 
 
 def test_before_the_first_commit_all_is_new(world: World) -> None:
-    before_the_first_commit(world)
+    typed(world.repo, "echo alpha > notes.md; git update-ref -d HEAD")
     files = world.swarm("diff").json["files"]
     assert [os.path.basename(one["file"]) for one in files] == ["notes.md", "other.md", "deep.md"]
     assert not any(one["old_mode"] for one in files)
@@ -199,59 +111,40 @@ def test_a_linked_work_tree_is_one_of_its_own(world: World) -> None:
     assert contents(applied(world, patch_of(world, cwd=linked))) == contents(linked)
 
 
-def binary(world: World) -> Path:
-    path = world.repo / ORDINARY
-    path.write_bytes(b"a\0b")
-    return path
-
-
-def link(world: World) -> Path:
-    path = world.repo / "link"
-    path.symlink_to(ORDINARY)
-    return path
-
-
-def large(world: World) -> Path:
-    path = world.repo / ORDINARY
-    path.write_bytes(b"x\n" * (1 << 20))
-    return path
-
-
-def lfs_pointer(world: World) -> Path:
-    world.write(ORDINARY, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
-    world.commit()
-    return world.write(ORDINARY, "content\n")
-
-
-def lfs_filter(world: World) -> Path:
-    world.write(".gitattributes", "*.bin filter=lfs\n")
-    world.commit()
-    return world.write("a.bin", "content\n")
-
-
-def submodule(world: World) -> Path:
-    git(world.folder, "clone", "-q", str(world.repo), str(world.repo / "inner"))
-    world.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(world.repo), "inner")
-    world.commit()
-    (world.repo / "inner" / ORDINARY).write_text("x\n")
-    git(world.repo / "inner", "commit", "-qam", "x")
-    return world.repo / "inner"
-
-
+# kind -> commands that make a file so, its name, and the reason for the lack of lines
 WITHOUT_LINES = {
-    binary: "binary", link: "a symbolic link", large: "larger than 1024 KiB", submodule: "a submodule",
-    lfs_pointer: "a git-lfs pointer in the last commit", lfs_filter: "kept by git-lfs",
-}  # fmt: skip
+    "binary": (r"printf 'a\0b' > notes.md", "notes.md", "binary"),
+    "link": ("ln -s notes.md link", "link", "a symbolic link"),
+    "large": ("yes x | head -n 1048576 > notes.md", "notes.md", "larger than 1024 KiB"),
+    "submodule": (
+        """git clone -q . inner; git -c protocol.file.allow=always submodule --quiet add "$PWD" inner
+        git commit -qm inner; echo x > inner/notes.md; git -C inner commit -qam x""",
+        "inner",
+        "a submodule",
+    ),
+    "lfs_pointer": (
+        r"""printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n' > notes.md
+        git commit -qam pointer; echo content > notes.md""",
+        "notes.md",
+        "a git-lfs pointer in the last commit",
+    ),
+    "lfs_filter": (
+        "echo '*.bin filter=lfs' > .gitattributes; git add .; git commit -qm lfs; echo content > a.bin",
+        "a.bin",
+        "kept by git-lfs",
+    ),
+}
 
 
-@pytest.mark.parametrize("made", WITHOUT_LINES, ids=lambda made: made.__name__)
+@pytest.mark.parametrize("kind", WITHOUT_LINES)
 @pytest.mark.sampled
-def test_a_file_without_lines_is_named(made, world: World) -> None:
-    path = made(world)
+def test_a_file_without_lines_is_named(kind: str, world: World) -> None:
+    makes, name, reason = WITHOUT_LINES[kind]
+    typed(world.repo, makes)
     (file,) = world.swarm("diff").json["files"]
-    assert (file["file"], file["reason"]) == (str(path), WITHOUT_LINES[made])
+    assert (file["file"], file["reason"]) == (str(world.repo / name), reason)
     assert [one["name"] for one in file["authors"]] == ["a person"]
-    assert patch_of(world).decode().startswith(f"# {path.name}: {WITHOUT_LINES[made]}, ")
+    assert patch_of(world).decode().startswith(f"# {name}: {reason}, ")
     assert "a person" in world.ground.swarm("diff", "--stat").out
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.commits import git, hook, of
+from support.files import folder_at, text_at
 from support.swapped import Swap
 from support.world import TEXT, Agent, World
 
@@ -47,8 +48,7 @@ def me(world: World) -> Agent:
 
 def link_in(world: World, **files: str) -> Swap:
     """Put a link in the place of ``sub``; it leads out of the checkout, to a folder with these files."""
-    outside = world.folder / "outside"
-    outside.mkdir()
+    outside = folder_at(world.folder / "outside")
     for name, text in files.items():
         (outside / name.replace("_", ".")).write_text(text)
     swap = Swap(world.repo / "sub", outside)
@@ -110,8 +110,7 @@ def test_an_undo_of_a_link_in_a_folder_removes_nothing_behind_it(world: World, m
 
 def test_an_undo_never_follows_a_link_in_the_place_of_the_file(world: World, me: Agent) -> None:
     me.edit("notes.md", "beta", "MINE")
-    outside = world.folder / "outside.md"
-    outside.write_text(world.read("notes.md"))
+    outside = text_at(world.folder / "outside.md", world.read("notes.md"))
     (world.repo / "notes.md").unlink()
     (world.repo / "notes.md").symlink_to(outside)
     world.swarm("undo", "--session", me.session_id, "--partial")
@@ -256,8 +255,7 @@ def test_a_hook_s_rewritten_file_is_not_written_behind_it(world: World, me: Agen
     peer = world.session("claude-code")
     peer.edit("notes.md")
     me.edit("sub/deep.md", "beta", "MINE")
-    outside = world.folder / "outside"
-    outside.mkdir()
+    outside = folder_at(world.folder / "outside")
     (outside / "deep.md").write_text(world.read("sub/deep.md"))
     swap = f"mv {world.repo}/sub {world.folder}/aside; ln -s {outside} {world.repo}/sub"
     hook(world.repo, "pre-commit", f"sed -i.bak s/MINE/NEAT/ sub/deep.md; rm sub/*.bak; git add -A; {swap}")

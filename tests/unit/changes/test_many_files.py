@@ -77,9 +77,7 @@ QUESTIONS: dict[str, Callable[[ManyFiles], Any]] = {
 }
 
 
-def test_each_question_reads_and_asks_as_often_about_twice_as_many_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_question_reads_and_asks_as_often_about_twice_as_many_files(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(file_changes, "SECONDS", 600.0)
     counts: dict[str, list[Counter[str]]] = {name: [] for name in QUESTIONS}
     grounds = [ManyFiles(tmp_path / str(number), number, shared=number) for number in (FEW, MANY)]
@@ -95,9 +93,7 @@ def test_each_question_reads_and_asks_as_often_about_twice_as_many_files(
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("command", ["git checkout .", "git stash", "git add -A"])
-def test_a_refusal_compares_the_first_of_very_many_files_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
+def test_a_refusal_compares_the_first_of_very_many_files_alone(tmp_path: Path, monkeypatch, command: str) -> None:
     monkeypatch.setattr(file_changes, "SECONDS", 600.0)
     monkeypatch.setattr(sweeps, "MOST_LOOKED", 8)
     many, counts = ManyFiles(tmp_path, FEW, shared=3), []
@@ -116,9 +112,7 @@ def test_a_refusal_compares_the_first_of_very_many_files_alone(
         assert not after.denied, "all of them are committed by then"
 
 
-def test_a_change_that_only_a_command_tells_is_found_behind_the_first_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_that_only_a_command_tells_is_found_behind_the_first_files(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sweeps, "MOST_LOOKED", 4)
     names = [f"{number}.md" for number in range(9)]
     world = World(tmp_path, *names)

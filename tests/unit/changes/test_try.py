@@ -17,11 +17,12 @@ from typing import Any
 
 import pytest
 from support.commits import hook
+from support.files import files_at, folder_at, text_at
 from support.fixtures import wait_for
 from support.world import Agent, World, git
 
 from swarm_hook_core.repository import tree_over
-from swarm_mcp.changes.tries import doctor, folder, leftovers, running
+from swarm_mcp.changes.tries import doctor, folder, leftovers, picture, running
 from swarm_mcp.changes.tries.running import BOUND, COPY, OVERLAY
 from swarm_mcp.doctor.own_checks import Asked
 
@@ -106,8 +107,7 @@ def test_the_content_is_that_of_the_choice(world: World, way: str) -> None:
 
 def test_what_a_command_writes_stays_in_the_try(world: World, way: str) -> None:
     world.write("notes.md", "mine\n")
-    (world.repo / "build").mkdir()
-    (world.repo / "build/old").write_text("of the checkout\n")
+    text_at(world.repo / "build/old", "of the checkout\n")
     (world.repo / ".env").write_text("secret\n")
     touch = "echo more >> build/old; echo new > build/made; echo x >> .env; echo y >> other.md; rm -r sub; : > .git/index.lock"
     answer = tried(
@@ -125,9 +125,7 @@ def test_what_a_command_writes_stays_in_the_try(world: World, way: str) -> None:
 
 
 def test_a_build_may_remove_its_folders_and_make_them_anew(world: World, way: str) -> None:
-    for name in ("gone/deep/old", "anew/old"):
-        (world.repo / "build" / name).parent.mkdir(parents=True)
-        (world.repo / "build" / name).write_text("old\n")
+    files_at(world.repo / "build", dict.fromkeys(("gone/deep/old", "anew/old"), "old\n"))
     tried(world, code="cd build && rm -r gone anew && mkdir anew && echo new > anew/new")
     assert tried(world, code="cd build && find . -type f")["output"] == "./anew/new\n"
     tried(world, code="rm -r build && mkdir build && echo all > build/new")
@@ -175,7 +173,7 @@ def test_links_modes_filters_and_line_ends(world: World, way: str) -> None:
 
 
 def test_a_linked_work_tree_and_a_submodule(world: World, way: str) -> None:
-    world.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(world.repo), "module")
+    world.git("submodule", "--quiet", "add", str(world.repo), "module")
     world.commit()
     answer = tried(world, code="cat module/notes.md; git -C module log --format=%s | tail -n 1")
     assert answer["output"].split() == ["alpha", "beta", "gamma", "start"]
@@ -215,6 +213,27 @@ def test_a_file_that_changes_meanwhile_is_named(world: World, way: str) -> None:
     answer = json.loads(done.out)
     assert answer["changed"] == ["other.md"], "notes.md is the try's own"
     assert answer["output"] == "alpha\nbeta\ngamma\n"
+
+
+@pytest.mark.parametrize("times, changed", [(1, []), (picture.MOMENTS, ["notes.md"])])
+def test_a_file_that_changes_while_its_authors_are_looked_for_is_no_ones_by_mistake(
+    world: World, monkeypatch: pytest.MonkeyPatch, times: int, changed: list[str]
+) -> None:
+    lines = ["line 0\n"]
+    world.write("notes.md", "".join(lines))
+    look = picture.uncommitted
+
+    def slowly(*given: Any) -> Any:
+        found = look(*given)
+        if len(lines) <= times:
+            lines.append(f"line {len(lines)}\n")
+            world.write("notes.md", "".join(lines))
+        return found
+
+    monkeypatch.setattr(picture, "uncommitted", slowly)
+    made = picture.Picture(str(world.repo))
+    seen = b"".join(line for one in made.changed for piece in one.pieces for line in piece.added).decode()
+    assert (made.changed_since(()), seen == "".join(lines)) == (changed, not changed)
 
 
 def test_all_processes_end_with_the_command_and_with_its_caller(world: World, way: str) -> None:
@@ -266,8 +285,7 @@ def test_kept_files_are_shown_and_brought_back_as_the_callers(world: World, way:
 
 def test_a_copy_elsewhere_means_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "ways", lambda _tree: [COPY])
-    build = world.repo / "build"
-    build.mkdir()
+    build = folder_at(world.repo / "build")
     (build / "paths").write_text(f"root={world.repo}\n")
     script = f"cat build/paths; pwd; echo $WHERE; echo {world.repo}/notes.md; ls {world.repo}"
     monkeypatch.setenv("WHERE", f"{world.repo}/bin:/usr/bin")
@@ -339,8 +357,7 @@ def test_doctor_names_the_way_and_the_kept_folders(world: World, way: str) -> No
 def test_outside_of_a_repository_and_before_the_first_commit(world: World) -> None:
     done = world.ground.swarm("try", "--", "true", cwd=world.folder)
     assert done.code == 1 and "is in no git repository" in done.err
-    empty = world.folder / "empty"
-    empty.mkdir()
+    empty = folder_at(world.folder / "empty")
     git(empty, "init", "-q")
     assert "no commit yet" in world.ground.swarm("try", "--", "true", cwd=empty).err
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.files import folder_at
 from support.killing import killed_before_call
 from support.world import World
 
@@ -76,8 +77,7 @@ def test_killed_before_and_after_each_step(tmp_path: Path) -> None:
     steps = steps_of_a_write(tmp_path / "whole")
     assert contents(tmp_path / "whole") == AFTER and len(steps) > 10
     for number in range(len(steps)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
+        folder = folder_at(tmp_path / str(number))
         record = planned(folder)
         record.id = f"{number:08x}"
         status = in_a_child(lambda record=record, number=number: write(record, killed_at(number)))  # type: ignore[misc]
@@ -97,8 +97,7 @@ def test_killed_before_each_system_call(tmp_path: Path) -> None:
     ends, number = [], 0
     while True:
         number += 1
-        folder = tmp_path / str(number)
-        folder.mkdir()
+        folder = folder_at(tmp_path / str(number))
         record = planned(folder)
         record.id = f"{number:08x}"
         if not killed_before_call(lambda record=record: write(record), number):  # type: ignore[misc]
@@ -123,8 +122,7 @@ def test_the_recovery_is_killed_before_each_system_call(word: str, stride: int, 
     last = len(steps) - 1 - steps[::-1].index(word)
     while True:
         number += stride
-        folder = tmp_path / str(number)
-        folder.mkdir()
+        folder = folder_at(tmp_path / str(number))
         record = planned(folder)
         record.id = f"{number:08x}"
         in_a_child(lambda record=record: write(record, killed_at(last)))  # type: ignore[misc]

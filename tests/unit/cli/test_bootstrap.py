@@ -9,7 +9,7 @@ from support.command_line import option
 from support.fixtures import SWARM, Ground, Sleeper
 from support.toolbox import Hands
 
-from swarm_mcp.store import messages
+from swarm_mcp.store import Store, messages
 
 TOOL_KEYS = ["instance", "peers", "unread_messages", "held_locks", "state_backend", "tasks", "work_tracker"]
 CLI_KEYS = ["instance", "peers", "unread_messages", "tasks", "work_tracker"]
@@ -40,15 +40,14 @@ def sides(ground: Ground) -> tuple[Hands, Hands, Hands]:
     return tuple(Hands(ground, ground.session(name, label)) for name, label in labels)
 
 
-def test_the_tools_answer(ground: Ground, sides, monkeypatch):
+def test_the_tools_answer(ground: Ground, sides: tuple[Hands, Hands, Hands], monkeypatch, store: Store):
     mine, peer, stranger = sides
     monkeypatch.setenv("HERMES_HOST_HOME", "/hermes")
     mail(ground, mine.row, "hello")
     ground.lock(mine.row, "f", "why")
     ground.lock(mine.row, "/__swarm/spawn/x")
     ground.lock(peer.row, "g")
-    with ground.store() as store:
-        store.kv.put(mine.row, "config/work_tracker/p", '{"provider": "linear"}')
+    store.kv.put(mine.row, "config/work_tracker/p", '{"provider": "linear"}')
     task(ground, "t1", files=json.dumps([f"{ground.scope}/a.py"]))
     shown = mine.value("bootstrap")
     assert list(shown) == TOOL_KEYS
@@ -72,7 +71,7 @@ def test_the_tools_answer(ground: Ground, sides, monkeypatch):
     assert "secret" not in json.dumps(shown) and stranger.value("bootstrap")["work_tracker"] is None
 
 
-def test_mail_is_read_once_the_answer_has_been_written(ground: Ground, sides):
+def test_mail_is_read_once_the_answer_has_been_written(ground: Ground, sides: tuple[Hands, Hands, Hands]):
     mine, *_ = sides
     mail(ground, mine.row, "one", "two")
     assert len(mine.value("bootstrap", mark_read=False)["unread_messages"]) == 2
@@ -84,7 +83,7 @@ def test_mail_is_read_once_the_answer_has_been_written(ground: Ground, sides):
     assert unread(ground) == [] and mine.value("bootstrap")["unread_messages"] == []
 
 
-def test_a_refused_bootstrap_takes_no_mail(ground: Ground, sides):
+def test_a_refused_bootstrap_takes_no_mail(ground: Ground, sides: tuple[Hands, Hands, Hands]):
     mine, *_ = sides
     mail(ground, mine.row, "one")
     refused = mine.value("bootstrap", adopt_instance_id="nobody")
@@ -92,7 +91,7 @@ def test_a_refused_bootstrap_takes_no_mail(ground: Ground, sides):
     assert unread(ground) == ["one"] and ground.sql("SELECT * FROM swarm_deliveries") == []
 
 
-def test_ended_tasks_are_counted_and_shown_when_asked_for(ground: Ground, sides):
+def test_ended_tasks_are_counted_and_shown_when_asked_for(ground: Ground, sides: tuple[Hands, Hands, Hands]):
     mine, *_ = sides
     for number in range(4):
         at = 1_000_000 + number
@@ -124,7 +123,7 @@ def test_bootstrap_joins_an_unregistered_connection_to_what_waits_for_it(ground:
     assert len(shown["peers"]) == 2 and len(ground.sql("SELECT id FROM instances")) == 3
 
 
-def test_the_commands_answer_is_text_or_json(ground: Ground, sides):
+def test_the_commands_answer_is_text_or_json(ground: Ground, sides: tuple[Hands, Hands, Hands]):
     mine, peer, stranger = sides
     mail(ground, mine.row, "hello\nyou")
     task(ground, "t1", status="done")
@@ -171,7 +170,7 @@ def test_mail_that_could_not_be_printed_stays_unread(ground: Ground, sides, read
     assert len(ground.swarm("bootstrap", "--as", mine.row["id"], "--json").json["unread_messages"]) == 1
 
 
-def test_a_reserved_id_is_registered_when_nobody_has_it_yet(ground: Ground, monkeypatch):
+def test_a_reserved_id_is_registered_when_nobody_has_it_yet(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     assert ground.swarm("bootstrap").code == 1
     monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", "reserved")
     assert ground.swarm("bootstrap", "--as", "somebody").code == 1
@@ -182,7 +181,7 @@ def test_a_reserved_id_is_registered_when_nobody_has_it_yet(ground: Ground, monk
     assert len(ground.sql("SELECT id FROM instances")) == 1
 
 
-def test_adoption_by_command_wants_the_same_place_or_the_reserved_id(ground: Ground, monkeypatch):
+def test_adoption_by_command_wants_the_same_place_or_the_reserved_id(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     waiting = ground.plain("w", lease_seconds=600)
     adopted = ground.swarm("bootstrap", "--adopt-instance-id", waiting["id"], "--json").json["instance"]
     assert (adopted["id"], adopted["adopted"], adopted["lease_until"]) == (waiting["id"], True, None)
@@ -193,7 +192,7 @@ def test_adoption_by_command_wants_the_same_place_or_the_reserved_id(ground: Gro
     assert ground.swarm("bootstrap", "--adopt-instance-id", "nobody", "--json").json["instance"]["id"] == "nobody"
 
 
-def test_a_session_of_hooks_stays_one_when_it_registers_by_its_own_id(ground: Ground, monkeypatch):
+def test_a_session_of_hooks_stays_one_when_it_registers_by_its_own_id(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     row = ground.session("s", "identity:p")
     monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", row["id"])
     shown = ground.swarm("register", "--label", "identity:p role:planner", "--json").json
@@ -261,7 +260,7 @@ def test_the_only_session_of_a_scope_is_the_one_that_is_meant(ground: Ground):
     assert left(ground) == set()
 
 
-def test_a_dead_peer_needs_no_force(ground: Ground, pair):
+def test_a_dead_peer_needs_no_force(ground: Ground, pair: tuple[dict, dict]):
     with Sleeper() as client:
         dead = ground.session("dead", "gone", client=client.identity)
         ground.lock(dead, "g")
@@ -271,7 +270,7 @@ def test_a_dead_peer_needs_no_force(ground: Ground, pair):
     assert ground.swarm("deregister", "--as", dead["id"]).code == 1, "it is not on record any more"
 
 
-def test_a_plain_registration_publishes_the_pane_it_is_made_in(ground: Ground, monkeypatch):
+def test_a_plain_registration_publishes_the_pane_it_is_made_in(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HERDR_PANE_ID", "p_3")
     row = ground.swarm("register", "--label", "session:x", "--json").json
     key = f"identity/workspace/herdr/{row['id']}"
@@ -281,7 +280,7 @@ def test_a_plain_registration_publishes_the_pane_it_is_made_in(ground: Ground, m
     assert json.loads(ground.sql("SELECT value FROM kv WHERE key = ?", key)[0]["value"])["handle"] == "p_4"
 
 
-def test_what_is_registered_for_others_does_not_get_this_pane(ground: Ground, monkeypatch):
+def test_what_is_registered_for_others_does_not_get_this_pane(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HERDR_PANE_ID", "p_3")
     ground.swarm("register", "--lease-seconds", "600")
     ground.swarm("register", "--runtime", "codex", "--session-id", "s")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support import captures, deviations
 from support.captures import Names, Verdict, differences
 from support.command_line import FLAGS
+from support.files import folder_at
 from support.fixtures import SWARM, Done, Ground
 from support.requirement import requirement
 
@@ -51,7 +52,7 @@ def test_register_answers_with_the_row_and_a_lease_with_its_heartbeat(ground: Gr
     assert text.out.startswith("registered ") and len(text.out.split()[1]) == 36
 
 
-def test_register_takes_its_directory_from_flag_word_variable_or_here(ground: Ground, monkeypatch):
+def test_register_takes_its_directory_from_flag_word_variable_or_here(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     def directory(*argv: str) -> str:
         return ground.swarm("register", *argv, "--json").json["directory"]
 
@@ -65,9 +66,8 @@ def test_register_takes_its_directory_from_flag_word_variable_or_here(ground: Gr
 
 
 @requirement("P-18")
-def test_scope_comes_from_flag_variable_or_git_root(ground: Ground, monkeypatch):
-    sub = ground.repo / "sub"
-    sub.mkdir()
+def test_scope_comes_from_flag_variable_or_git_root(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    sub = folder_at(ground.repo / "sub")
     assert ground.swarm("instances", cwd=sub).out == f"(no instances in scope {ground.scope})\n"
     monkeypatch.setenv("SWARM_MCP_SCOPE", "  ")
     assert ground.swarm("instances", cwd=sub).out == f"(no instances in scope {ground.scope})\n"
@@ -134,8 +134,7 @@ def test_unlock_names_the_agent_that_holds_it(ground: Ground):
 def test_roles_show_what_holds_here(ground: Ground):
     row = ground.session("s", "role:reviewer mode:gateway")
     (ground.repo / ".swarm-role").write_text("# ours\nplanner\n")
-    sub = ground.repo / "sub"
-    sub.mkdir()
+    sub = folder_at(ground.repo / "sub")
     current = ground.swarm("roles", "--json", "--as", row["id"], cwd=sub).json["current"]
     assert (current["routing_role"], current["mode"], current["instance_id"]) == ("reviewer", "gateway", row["id"])
     assert "planner" in json.dumps(current["swarm_role_file"])
@@ -184,14 +183,14 @@ def test_what_is_ambiguous_or_nobody_is_refused_with_candidates(named: Ground, r
     assert "planner s1 (id aaaa1111)" in done.err
 
 
-def test_an_empty_reference_counts_as_none_and_the_variable_is_one(named: Ground, monkeypatch):
+def test_an_empty_reference_counts_as_none_and_the_variable_is_one(named: Ground, monkeypatch: pytest.MonkeyPatch):
     assert named.swarm("whoami", "--as", "").code == 1
     monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", "role:impl")
     assert named.swarm("whoami", "--as", "", "--json").json["id"] == "aaaa2222-x"
     assert named.swarm("whoami", "--as", "bbbb", "--json").json["id"] == "bbbb3333-x"
 
 
-def test_the_shell_of_a_session_speaks_for_it(ground: Ground, monkeypatch):
+def test_the_shell_of_a_session_speaks_for_it(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     mine = ground.session("thread-1", runtime="codex")
     ground.session("thread-12", runtime="codex")
     monkeypatch.setenv("CODEX_THREAD_ID", "thread-1")
@@ -300,8 +299,7 @@ def test_bytes_that_are_no_utf8_survive_a_real_command_line(ground: Ground):
 
 
 def test_a_folder_that_has_been_deleted_is_no_bug(ground: Ground):
-    gone = ground.folder / "gone"
-    gone.mkdir()
+    gone = folder_at(ground.folder / "gone")
     script = f'rmdir "{gone}" && exec "$@"'
     done = subprocess.run(["/bin/sh", "-c", script, "sh", *SWARM, "locks"], cwd=gone, capture_output=True, text=True)
     assert done.returncode in (0, 1) and done.stderr.count("\n") == done.returncode, done
@@ -341,7 +339,7 @@ def of_run(run: dict, done: Done, names: Names) -> list[str]:
 
 
 @requirement("P-26")
-def test_every_recorded_run_ends_alike(ground: Ground, monkeypatch):
+def test_every_recorded_run_ends_alike(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_HERDR_BIN", str(ground.folder / "no-herdr"))
     project = ground.folder / "proj"
     (project / ".git").mkdir(parents=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.checkouts import ALONE
 from support.command_line import FLAGS, flags_of
+from support.files import program_at, text_at
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 from support.screen import read_terminal
 
@@ -20,6 +21,7 @@ from swarm_mcp.answers.people import known_shortly
 from swarm_mcp.cli.arguments import FRONT, GROUPS
 from swarm_mcp.cli.help_page import page_of
 from swarm_mcp.cli.verbs import NOUNS, all_verbs, called, declared, other_words, verb_named, words_of
+from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
 VERBS = all_verbs()
@@ -121,15 +123,13 @@ def test_a_task_s_own_verb_still_takes_its_id(ground: Ground):
 
 
 @pytest.fixture
-def town(ground: Ground, home, monkeypatch) -> Ground:
+def town(ground: Ground, home, monkeypatch: pytest.MonkeyPatch) -> Ground:
     """The setting of the examples: a checkout with peers, tasks and files, and this command on PATH."""
     monkeypatch.setenv("PATH", os.pathsep.join([str(ground.folder / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]))
     (ground.folder / "bin").mkdir()
     for name, text in {"swarm-mcp": f'exec {shlex.join(SWARM)} "$@"', "python3": f'exec {BARE_PYTHON[0]} "$@"'}.items():
-        (ground.folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
-        (ground.folder / "bin" / name).chmod(0o755)
-    (ground.repo / "src").mkdir()
-    (ground.repo / "src" / "schema.sql").write_text("")
+        program_at(ground.folder / "bin" / name, f"#!/bin/sh\n{text}\n")
+    text_at(ground.repo / "src" / "schema.sql", "")
     (ground.repo / "payload.json").write_text('{"tool_name": "Read", "session_id": "x"}')
     me = ground.session("me", "identity:w role:planner mode:gateway")
     ground.session("peer", "identity:w role:reviewer")
@@ -172,15 +172,11 @@ def prepare(town: Ground, verb: str) -> None:
             state = "paused" if verb == "resume" else "running"
             store.runs.begin({**spec, "harness": "process", "cwd": town.scope, "state": state})
     elif verb in ("run", "harness"):
-        (town.folder / "bin" / "claude").write_text(CLAUDE)
-        (town.folder / "bin" / "claude").chmod(0o755)
-        credentials = Path.home() / ".claude" / ".credentials.json"
-        credentials.parent.mkdir()
-        credentials.write_text("{}")
+        program_at(town.folder / "bin" / "claude", CLAUDE)
+        text_at(Path.home() / ".claude" / ".credentials.json", "{}")
     elif verb == "logs":
         record = town.folder / "runs" / "4f1c2b7e-x" / "1.jsonl"
-        record.parent.mkdir(parents=True)
-        record.write_text('{"type": "message", "role": "assistant", "content": "Hello."}\n')
+        text_at(record, '{"type": "message", "role": "assistant", "content": "Hello."}\n')
         with town.store() as store:
             spec = {"id": "4f1c2b7e-x", "scope": town.scope, "instance_id": "i", "harness": "process"}
             store.runs.begin({**spec, "cwd": town.scope, "record": str(record), "state": "ended"})
@@ -192,8 +188,7 @@ def prepare(town: Ground, verb: str) -> None:
     elif verb == "guard":
         subprocess.run(["git", "init", "-q"], cwd=town.repo, check=True)
     elif verb == "install":
-        (town.folder / "bin" / "codex").write_text("#!/bin/sh\nexit 0\n")
-        (town.folder / "bin" / "codex").chmod(0o755)
+        program_at(town.folder / "bin" / "codex", "#!/bin/sh\nexit 0\n")
 
 
 # The examples of these are in tests of their own: in this file, (loop) where its model is, (poll) in tests/unit/dispatch, (top) at a terminal, (page) in
@@ -203,7 +198,7 @@ ELSEWHERE = ("demo", "doctor", "dispatch", "watch", "serve", "work", "loop", "po
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])
 @pytest.mark.thorough
-def test_the_example_in_the_help_runs(town: Ground, verb: str, monkeypatch):
+def test_the_example_in_the_help_runs(town: Ground, verb: str, monkeypatch: pytest.MonkeyPatch):
     for name, value in ALONE.items():  # git knows the author of a commit, on any machine
         monkeypatch.setenv(name, value)
     if verb == "commit":  # a person's, with a person's changes
@@ -462,13 +457,10 @@ def test_other_words_mean_commands_that_there_are():
 @pytest.mark.parametrize("words", [["install"], ["guard", "install"], ["lock", "a"]])
 def test_a_home_that_takes_nothing_is_no_error_of_ours(ground: Ground, words: list[str], monkeypatch):
     """A file stands in place of the folders: not even root can make them."""
-    closed = ground.folder / "closed"
-    closed.write_text("")
+    closed = text_at(ground.folder / "closed", "")
     for name in ("XDG_DATA_HOME", "SWARM_STATE_DIR", "SWARM_DB_PATH"):
         monkeypatch.setenv(name, str(closed / "x"))
-    (ground.folder / "bin").mkdir()
-    (ground.folder / "bin" / "grok").write_text("#!/bin/sh\n")
-    (ground.folder / "bin" / "grok").chmod(0o755)
+    program_at(ground.folder / "bin" / "grok", "#!/bin/sh\n")
     monkeypatch.setenv("PATH", f"{ground.folder / 'bin'}:{os.environ['PATH']}")
     done = ground.swarm(*words)
     assert (done.code == 1 and str(closed) in done.err and done.err.count("\n") == 1) or words[0] == "guard", done
@@ -478,14 +470,13 @@ def test_a_home_that_takes_nothing_is_no_error_of_ours(ground: Ground, words: li
     assert set(found["state"]["details"]["closed"]) == {"store", "plugin"} and "\n" not in found["state"]["message"]
 
 
-def test_a_session_is_named_in_every_way_in_which_texts_of_ours_have_it(ground: Ground):
+def test_a_session_is_named_in_every_way_in_which_texts_of_ours_have_it(ground: Ground, store: Store):
     """The forms of a denial, a table and a request for more: whole and copied as they stand; and the client's own id."""
     session_id = "5f0c2f61-1111-4222-8333-444455556661"
     me = ground.session("me", "me")
     given = Registration(str(ground.repo), label="claude-code session:5f0c2f61", runtime="claude-code",
                          session_id=session_id)  # fmt: skip
-    with ground.store() as store:
-        peer = store.instances.register(given)
+    peer = store.instances.register(given)
     name = holder_name(peer.label, peer.id)
     for reference in (peer.id, f"instance {peer.id}", f"(instance {peer.id})", name, f"{name} (instance {peer.id})",
                       known_shortly(peer), session_id, peer.id[:8]):  # fmt: skip

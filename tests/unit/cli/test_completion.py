@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.command_line import FLAGS
+from support.files import folder_at, program_at
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground
 
 from swarm_mcp.cli.commands.completion import SCRIPTS, candidates
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def scene(ground: Ground, monkeypatch) -> Ground:
+def scene(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
     """Two sessions, tasks in several states, keys and files; this process stands in the checkout."""
     one = ground.session("s1", "identity:w role:planner")
     ground.session("s2", "identity:w role:reviewer team:a/b")
@@ -132,7 +133,7 @@ def test_names_that_a_shell_would_act_on_are_never_offered(scene: Ground):
     assert "9\t[open] \\e[2J\\nx\n" in scene.swarm("completion", "words", "--", "claim", "").out
 
 
-def test_another_identity_has_no_name_and_no_keys(scene: Ground, monkeypatch):
+def test_another_identity_has_no_name_and_no_keys(scene: Ground, monkeypatch: pytest.MonkeyPatch):
     scene.add("kv", scope=scene.scope, key="plan/theirs", value="1", owner_identity="identity:nobody-here")
     monkeypatch.setenv("AGENT_IDENTITY", "other")
     assert "role:planner" not in offered("whoami", "--as", "")
@@ -179,13 +180,10 @@ def test_a_busy_store_is_not_waited_for(scene: Ground):
 
 
 @pytest.fixture
-def shell(scene: Ground, monkeypatch):
+def shell(scene: Ground, monkeypatch: pytest.MonkeyPatch):
     """Run text in a shell with the `swarm-mcp` under test; return its output by lines."""
-    bin_folder = scene.folder / "bin"
-    bin_folder.mkdir()
-    command = bin_folder / "swarm-mcp"
-    command.write_text(f'#!/bin/sh\nexec {shlex.join(SWARM)} "$@"\n')
-    command.chmod(0o755)
+    bin_folder = folder_at(scene.folder / "bin")
+    program_at(bin_folder / "swarm-mcp", f'#!/bin/sh\nexec {shlex.join(SWARM)} "$@"\n')
     monkeypatch.setenv("PATH", f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
 
     def run(*argv: str) -> list[str]:

@@ -9,6 +9,7 @@ from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
+from support.files import folder_at, text_at
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Done, Ground
 
 import swarm_mcp
@@ -45,8 +46,7 @@ def test_a_bug_exits_3_with_a_report_and_one_line(ground: Ground, failing):
 
 
 def test_a_bug_without_room_for_a_report_is_still_one_line(ground: Ground, failing):
-    Path(state_dir()).parent.mkdir(parents=True, exist_ok=True)
-    Path(state_dir()).write_text("in the way")
+    text_at(Path(state_dir()), "in the way")
     failing(locks.locks, "run", ZeroDivisionError("x"))
     done = ground.swarm("locks")
     assert done.code == 3 and done.err.count("\n") == 1 and "Traceback" not in done.err
@@ -241,8 +241,7 @@ def noted(what):
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package outside of ours, and its one line in the list."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
+    folder = folder_at(tmp_path / "scratch")
     modules = {"__init__": "", "contributes": CONTRIBUTES, "commands": COMMANDS, "tools": TOOLS, "checks": CHECKS}
     for name, text in modules.items():
         (folder / f"{name}.py").write_text(text)

@@ -8,6 +8,7 @@ from support.world import World
 
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.work import worker
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -31,9 +32,7 @@ def test_diff_of_a_missing_file_says_so(world: World) -> None:
     assert world.ground.swarm("diff", "notes.md").code == 0
 
 
-def test_the_kept_contents_have_owners_and_restoring_over_others_asks(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_kept_contents_have_owners_and_restoring_over_others_asks(world: World, monkeypatch) -> None:
     first, second = world.session("codex", "agent0"), world.session("claude-code", "agent1")
     first.edit("notes.md", "alpha", "FIRST")
     second.edit("notes.md", "FIRST", "SECOND")
@@ -62,15 +61,14 @@ def test_why_names_paths_from_where_the_reader_stands(world: World) -> None:
         assert f"`cat {name}`" in told and str(world.repo) not in told, told
 
 
-def test_a_worker_keeps_its_name_and_the_newest_is_meant(ground: Ground) -> None:
+def test_a_worker_keeps_its_name_and_the_newest_is_meant(ground: Ground, store: Store) -> None:
     done = ground.swarm("logs")
     assert done.code == 1 and "no agent has run here" in done.err
     me = ground.session("w", "origin:codex run:4f1c2b7e-0000-4000-8000-000000000001")
     run = {"scope": ground.scope, "instance_id": me.id, "harness": "codex", "cwd": ground.scope, "state": "running"}
-    with ground.store() as store:
-        store.runs.begin({**run, "id": "4f1c2b7e-0000-4000-8000-000000000001", "record": ""})
-        found = store.runs.get("4f1c2b7e-0000-4000-8000-000000000001")
-        name = worker(store, found, People(store)).name
-        store.instances.remove(me.id)
-        assert worker(store, found, People(store)).name == name == "worker codex 4f1c2b7e"
+    store.runs.begin({**run, "id": "4f1c2b7e-0000-4000-8000-000000000001", "record": ""})
+    found = store.runs.get("4f1c2b7e-0000-4000-8000-000000000001")
+    name = worker(store, found, People(store)).name
+    store.instances.remove(me.id)
+    assert worker(store, found, People(store)).name == name == "worker codex 4f1c2b7e"
     assert "4f1c2b7e" in ground.swarm("logs").err, "without an id the newest run is meant"

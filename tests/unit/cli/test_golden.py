@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.files import files_at
 from support.fixtures import Done, Ground
 
 from swarm_hook_core import clock
@@ -209,9 +210,7 @@ def test_pages_of_the_whole(words: str, ground: Ground, normalised: Normalised) 
 
 
 def test_a_scene(ground: Ground, normalised: Normalised, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, content in {"src/schema.sql": "create", "a": "", "b": ""}.items():
-        (ground.repo / name).parent.mkdir(exist_ok=True)
-        (ground.repo / name).write_text(content)
+    files_at(ground.repo, {"src/schema.sql": "create", "a": "", "b": ""})
     names = {"one": ground.session("one", "role:planner")["id"], "two": ground.session("two", "role:reviewer")["id"]}
     for found in names.values():
         normalised.name(found)

@@ -11,6 +11,7 @@ from support.fixtures import FOLDERS, SWARM, Ground, wait_for
 from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.cli.commands.hold import Hold
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +22,7 @@ STUBBORN = f"trap 'echo TERM >> said' TERM; echo begun >> said; {WAITING}"
 
 
 @pytest.fixture(autouse=True)
-def place(ground: Ground, monkeypatch):
+def place(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_DB_PATH", ground.database)
 
 
@@ -130,12 +131,11 @@ def test_a_signal_in_the_first_moment_of_the_command_is_passed_on(ground: Ground
 
 
 @pytest.mark.parametrize("script", [PATIENT, STUBBORN])
-def test_a_lost_lock_ends_the_command(ground: Ground, script: str):
+def test_a_lost_lock_ends_the_command(ground: Ground, script: str, store: Store):
     held = hold(ground, "f", "g", "--grace", "0.3", "--", "sh", "-c", script)
     begun(ground)
     thief = ground.session("thief")
-    with ground.store() as store:
-        store.transfers.steal(thief, "g", "it hangs", force=True)
+    store.transfers.steal(thief, "g", "it hangs", force=True)
     code, err = ended(held)
     assert code == 76 and f"hold: {ground.scope}/g is no longer held" in err and "TERM" in said(ground)
     assert [lock["instance_id"] for lock in locks(ground)] == [thief["id"]], "the other one is given back"
@@ -154,28 +154,27 @@ def test_stopped_past_its_lease_it_has_lost(ground: Ground):
     assert [row["instance_id"] for row in locks(ground)] == [peer["id"]], "what another has by now is not released"
 
 
-def test_ended_while_it_waits_it_leaves_nothing(ground: Ground):
+def test_ended_while_it_waits_it_leaves_nothing(ground: Ground, store: Store):
     ground.lock(ground.session("peer"), "f")
     held = hold(ground, "f", "--wait", "20", "--", "sh", "-c", "echo ran > said")
     wait_for(lambda: ground.database and os.path.exists(ground.database) and ground.sql("SELECT 1 FROM swarm_waiters"))
     held.terminate()
     assert ended(held)[0] == 128 + 15 and said(ground) == ""
-    with ground.store() as store:  # a process that ends while it joins may leave a void row
-        assert store.queue.waiting() == []
+    # a process that ends while it joins may leave a void row
+    assert store.queue.waiting() == []
     assert len(ground.sql("SELECT id FROM instances")) == 1
 
 
-def test_waiting_ends_with_the_lock(ground: Ground):
+def test_waiting_ends_with_the_lock(ground: Ground, store: Store):
     peer = ground.session("peer")
     ground.lock(peer, "f")
     held = hold(ground, "f", "--wait", "20", "--", "echo", "got")
     wait_for(lambda: ground.sql("SELECT 1 FROM swarm_waiters"))
-    with ground.store() as store:
-        store.locks.release(peer, "f")
+    store.locks.release(peer, "f")
     assert held.communicate(timeout=60)[0] == "got\n" and held.returncode == 0
 
 
-def test_in_a_session_it_is_one_of_its_agents(ground: Ground):
+def test_in_a_session_it_is_one_of_its_agents(ground: Ground, store: Store):
     me = ground.session("me", "me")
     ground.lock(me, "src/mine.py")
     inside = (
@@ -200,9 +199,8 @@ def test_in_a_session_it_is_one_of_its_agents(ground: Ground):
     assert ground.swarm("lock", "src/x", "--as", peer["id"]).code == 1
     held.kill()
     held.communicate()
-    with ground.store() as store:
-        store.activity.sweep()
-        (mail,) = store.messages.take(peer)
+    store.activity.sweep()
+    (mail,) = store.messages.take(peer)
     assert "is free: the command for which me" in mail["content"]
     assert ground.swarm("hold", "src", "--as", me["id"], "--wait", "60", "--", "true").code == 0
     assert [row["file"] for row in locks(ground)] == [f"{ground.scope}/src/mine.py"]

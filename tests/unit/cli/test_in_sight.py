@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.files import program_at, text_at
 from support.fixtures import Ground
 from support.world import World
 
@@ -15,6 +16,7 @@ from swarm_mcp.cli.commands import watch
 from swarm_mcp.cli.words import Reader
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import runtime
+from swarm_mcp.store import Store
 
 
 def line(world: World, monkeypatch: pytest.MonkeyPatch, **told: object) -> str:
@@ -49,15 +51,12 @@ CLIENTS = {
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_the_status_line_is_put_in_and_taken_out_and_anothers_stays(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_status_line_is_put_in_and_taken_out_and_anothers_stays(name: str, tmp_path: Path, monkeypatch) -> None:
     variable, below, before, another, broken = CLIENTS[name]
     monkeypatch.setenv(variable, str(tmp_path))
     line = runtime(name).status_line()
     assert line is not None and line.path.parent == tmp_path / below
-    line.path.parent.mkdir(exist_ok=True)
-    line.path.write_text(before)
+    text_at(line.path, before)
     assert "status line: " in line.set(True)
     written = line.path.read_text()
     assert "mine" in written or "dark" in written or "vim_mode" in written
@@ -89,45 +88,38 @@ def test_a_line_that_its_client_has_written_anew_is_still_ours(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("told", [{"cwd": "."}, {"workspace": {"current_dir": "."}}], ids=["cwd", "workspace"])
-def test_each_client_names_its_session_and_folder_in_its_way(
-    told: dict, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_client_names_its_session_and_folder_in_its_way(told: dict, world: World, monkeypatch) -> None:
     me, other = world.session("kimi", "me"), world.session("qwen", "other")
     here = {key: str(world.repo) if key == "cwd" else {"current_dir": str(world.repo)} for key in told}
     for name, session in (("sessionId", me), ("session_id", other)):
         assert line(world, monkeypatch, **here, **{name: session.session_id}) == "1 session\n"
 
 
-def test_a_person_is_notified_of_refusals_and_of_questions_alone(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_person_is_notified_of_refusals_and_of_questions_alone(ground: Ground, monkeypatch, store: Store) -> None:
     shown: list[str] = []
     monkeypatch.setattr(watch, "_notify", shown.append)
     ann, bob = ground.session("ann"), ground.session("bob")
     ground.lock(ann, f"{ground.scope}/f")
-    with ground.store() as store:
-        task = store.tasks.request(ann, {"type": "fix", "title": "T", "assignee": bob.id})["task"]
-        store.tasks.claim(bob, task.id, ignore_unread=True)
-        store.questions.ask(bob, task.id, "Which?")
-        ground.add(
-            "events", scope=ground.scope, type="context.write_denied", actor=bob.id, subject=f"{ground.scope}/f",
-            payload=json.dumps({"holder": ann.id, "reason": "uncommitted", "tool": "Bash", "path": f"{ground.scope}/f"}),
-        )  # fmt: skip
-        for notifies in (False, True):
-            printed = watch._Shown(Reader(parse("", [Usage(ABSOLUTE, *ACTING)], []), store), as_json=False)
-            printed.notifies = notifies
-            printed.new(store.activity.feed(ground.scope, "", 0))
-            assert len(shown) == 2 * notifies
-    assert (
-        shown[0].startswith("task") and "Which?" in shown[0] and shown[1].startswith("refused") and "f to" in shown[1]
-    )
+    task = store.tasks.request(ann, {"type": "fix", "title": "T", "assignee": bob.id})["task"]
+    store.tasks.claim(bob, task.id, ignore_unread=True)
+    store.questions.ask(bob, task.id, "Which?")
+    ground.add(
+        "events", scope=ground.scope, type="context.write_denied", actor=bob.id, subject=f"{ground.scope}/f",
+        payload=json.dumps({"holder": ann.id, "reason": "uncommitted", "tool": "Bash", "path": f"{ground.scope}/f"}),
+    )  # fmt: skip
+    for notifies in (False, True):
+        printed = watch._Shown(Reader(parse("", [Usage(ABSOLUTE, *ACTING)], []), store), as_json=False)
+        printed.notifies = notifies
+        printed.new(store.activity.feed(ground.scope, "", 0))
+        assert len(shown) == 2 * notifies
+    assert shown[0].startswith("task") and "Which?" in shown[0] and shown[1].startswith("refused")
+    assert "f to" in shown[1]
 
 
 def test_the_desktop_shows_a_notification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program, seen = tmp_path / "notify-send", tmp_path / "seen"
     os.mkfifo(seen)
-    program.write_text(f'#!/bin/sh\nprintf "%s|" "$@" >"{seen}"\n')
-    program.chmod(0o755)
+    program_at(program, f'#!/bin/sh\nprintf "%s|" "$@" >"{seen}"\n')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.defpath}")
     monkeypatch.setenv("DISPLAY", ":0")
     watch._notify("refused f\x1b[2J to bob")

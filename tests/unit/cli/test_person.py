@@ -7,11 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.files import program_at, text_at
 from support.fixtures import SWARM, Ground, Sleeper
 from support.terminals import Terminal
 
 from swarm_hook_core.process import start_time
 from swarm_hook_core.state import config_path
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -47,14 +49,10 @@ def place(ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gr
     """A checkout at level `turn`, with the kernel's hold and a guard, and a peer that holds a file."""
     os.rmdir(ground.repo / ".git")
     subprocess.run(["git", "init", "-q", str(ground.repo)], check=True)
-    client = tmp_path / "bin" / "claude"
-    client.parent.mkdir()
-    client.write_text("#!/bin/sh\nexit 0\n")
-    client.chmod(0o755)
+    client = program_at(tmp_path / "bin" / "claude", "#!/bin/sh\nexit 0\n")
     monkeypatch.setenv("PATH", f"{client.parent}:{os.environ['PATH']}")
     given = {"kernel": True, "checkouts": {str(ground.repo): {"auto": "turn"}}}
-    Path(config_path()).parent.mkdir(parents=True)
-    Path(config_path()).write_text(json.dumps(given))
+    text_at(Path(config_path()), json.dumps(given))
     assert ground.swarm("guard", "install", "--auto").code == 0
     ground.lock(ground.session(PEER, "identity:p peer"), "held")
     return ground
@@ -94,14 +92,14 @@ def test_an_agents_shell_weakens_nothing(place: Ground, monkeypatch, words: list
     assert tried["actor"] == me["id"] and words[0] in tried["subject"]
 
 
-def test_the_refusal_is_json_where_that_is_asked_for(place: Ground, monkeypatch):
+def test_the_refusal_is_json_where_that_is_asked_for(place: Ground, monkeypatch: pytest.MonkeyPatch):
     in_shell_of(place, monkeypatch)
     done = place.swarm("auto", "off", "--json")
     assert done.code == 1 and list(done.json) == ["error"] and done.err == ""
 
 
 @pytest.mark.parametrize("words", STRENGTHENS, ids=" ".join)
-def test_an_agents_shell_may_strengthen_and_ask(place: Ground, monkeypatch, words: list[str]):
+def test_an_agents_shell_may_strengthen_and_ask(place: Ground, monkeypatch: pytest.MonkeyPatch, words: list[str]):
     in_shell_of(place, monkeypatch)
     if words[1:] == ["keep"]:
         Path(config_path()).write_text(json.dumps({"checkouts": {str(place.repo): {"auto": "notice"}}}))
@@ -111,7 +109,7 @@ def test_an_agents_shell_may_strengthen_and_ask(place: Ground, monkeypatch, word
 
 @pytest.mark.parametrize("words", list(WEAKENS.values()), ids=WEAKENS)
 @pytest.mark.sampled
-def test_a_person_may(place: Ground, monkeypatch, words: list[str]):
+def test_a_person_may(place: Ground, monkeypatch: pytest.MonkeyPatch, words: list[str]):
     """As at a terminal: a variable gives the environment a person's rights."""
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     before = state(place)
@@ -154,8 +152,7 @@ def test_an_agent_is_known_by_the_processes_around_it(ground: Ground, monkeypatc
     ground.session(AGENT, "me", client=(os.getpid(), start_time(os.getpid())))
     script = tmp_path / "do.sh"
     swarm = shlex.join(SWARM)
-    script.write_text(f"#!/bin/sh\nunset CLAUDECODE\nSWARM_MCP_ALLOW_SPAWN=1 {swarm} auto off\n")
-    script.chmod(0o755)
+    program_at(script, f"#!/bin/sh\nunset CLAUDECODE\nSWARM_MCP_ALLOW_SPAWN=1 {swarm} auto off\n")
     # The shell that the client starts is ours; it does not become the command itself.
     text = line.format(swarm=swarm if "sh -c" not in line else swarm.replace("'", "'\\''"), script=script)
     done = subprocess.run(["/bin/sh", "-c", f"{text}; exit $?"], cwd=ground.repo, capture_output=True, timeout=120)
@@ -211,7 +208,7 @@ def test_an_agents_shell_acts_as_no_other_session(ground: Ground, monkeypatch, w
 
 
 @pytest.mark.parametrize("words", READS, ids=" ".join)
-def test_to_look_with_anothers_eyes_is_allowed(ground: Ground, monkeypatch, words: list[str]):
+def test_to_look_with_anothers_eyes_is_allowed(ground: Ground, monkeypatch: pytest.MonkeyPatch, words: list[str]):
     peer = ground.session(PEER, "identity:p peer")
     ground.lock(peer, "held")
     in_shell_of(ground, monkeypatch)
@@ -222,7 +219,7 @@ def test_to_look_with_anothers_eyes_is_allowed(ground: Ground, monkeypatch, word
     assert ground.swarm(*words).code == 0 and attempts(ground) == []
 
 
-def test_whom_an_agents_shell_may_act_as(ground: Ground, monkeypatch):
+def test_whom_an_agents_shell_may_act_as(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     me = in_shell_of(ground, monkeypatch)
     words = ["register", "--label", "reserved", "--lease-seconds", "600", "--json"]
     reserved = ground.swarm(*words).json
@@ -257,14 +254,14 @@ def test_a_variable_does_not_make_a_shell_another_sessions(ground: Ground):
     assert len(ground.sql("SELECT id FROM context")) == 1
 
 
-def test_a_session_that_has_gone_is_anybodys_to_remove(ground: Ground, monkeypatch):
+def test_a_session_that_has_gone_is_anybodys_to_remove(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     in_shell_of(ground, monkeypatch)
     with Sleeper() as client:
         gone = ground.session("gone", "gone", client=client.identity)
     assert ground.swarm("deregister", "--as", gone["id"]).code == 0
 
 
-def test_a_commit_is_its_shells_whatever_a_variable_says(place: Ground, monkeypatch):
+def test_a_commit_is_its_shells_whatever_a_variable_says(place: Ground, monkeypatch: pytest.MonkeyPatch):
     in_shell_of(place, monkeypatch)
     (peer,) = place.sql("SELECT instance_id FROM context")
     (place.repo / "held").write_text("x")
@@ -273,20 +270,19 @@ def test_a_commit_is_its_shells_whatever_a_variable_says(place: Ground, monkeypa
     assert place.swarm("guard", "check").code == 1
 
 
-def test_a_lowered_level_is_told_to_the_sessions_there(ground: Ground, monkeypatch):
+def test_a_lowered_level_is_told_to_the_sessions_there(ground: Ground, monkeypatch: pytest.MonkeyPatch, store: Store):
     peer = ground.session(PEER, "peer")
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     ground.swarm("auto", "off")
     (event,) = ground.sql("SELECT actor, subject, scope FROM events WHERE type = 'protection.lowered'")
     assert event == {"actor": None, "subject": "protect", "scope": ground.scope}
-    with ground.store() as store:
-        (notice,) = store.notices.take(peer)
+    (notice,) = store.notices.take(peer)
     assert "the level of protection is off now, and was keep" in notice.text
     ground.swarm("auto", "turn")
     assert len(ground.sql("SELECT id FROM events WHERE type = 'protection.lowered'")) == 1
 
 
-def test_people_see_what_was_tried_and_what_was_lowered(ground: Ground, monkeypatch):
+def test_people_see_what_was_tried_and_what_was_lowered(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     ground.session(PEER, "peer")
     with monkeypatch.context() as agent:
         me = in_shell_of(ground, agent)["id"][:8]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.altered import Clocks
+from support.files import text_at
 from support.fixtures import Ground
 from support.sessions import captured, new_session, ready_store, run, start
 
@@ -39,8 +40,7 @@ def config() -> dict:
 
 def given(text: str) -> Path:
     path = Path(config_path())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    text_at(path, text)
     return path
 
 
@@ -141,8 +141,7 @@ def test_a_pipe_or_a_folder_in_its_place_is_refused(ground: Ground):
 
 
 def test_a_link_in_its_place_stays_one(ground: Ground):
-    own = ground.folder / "dotfiles.json"
-    own.write_text('{"strict": true}')
+    own = text_at(ground.folder / "dotfiles.json", '{"strict": true}')
     path = Path(config_path())
     path.parent.mkdir(parents=True, exist_ok=True)
     path.symlink_to(own)
@@ -292,9 +291,7 @@ def test_a_store_that_was_replaced_is_said(place: Path) -> None:
 
 
 def test_hooks_that_are_gone_from_a_clients_settings_are_said(place: Path) -> None:
-    settings = Path(os.environ["CODEX_HOME"]) / "config.toml"
-    settings.parent.mkdir(parents=True)
-    settings.write_text('[plugins."swarm@swarm"]\nenabled = true\n')
+    settings = text_at(Path(os.environ["CODEX_HOME"]) / "config.toml", '[plugins."swarm@swarm"]\nenabled = true\n')
     start("claude-code", new_session(), place)
     settings.write_text("# nothing\n")
     assert "no longer holds swarm's plugin" in start("claude-code", new_session(), place).context
@@ -330,7 +327,7 @@ def test_a_hook_manager_that_takes_the_guard_out_is_said(place: Path, monkeypatc
     assert "guard" not in start("claude-code", new_session(), place).context
 
 
-def test_a_guard_that_a_person_takes_out_is_no_news(place: Path, monkeypatch) -> None:
+def test_a_guard_that_a_person_takes_out_is_no_news(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     assert main(["guard", "install"]) == 0
     me = new_session()
@@ -343,8 +340,7 @@ def test_a_guard_that_a_person_takes_out_is_no_news(place: Path, monkeypatch) ->
 def test_a_record_that_cannot_be_read_is_made_anew(place: Path) -> None:
     record = Path(os.environ["SWARM_STATE_DIR"]) / "protection"
     for text in ("{", "[]", '{"settings": 3, "stores": [], "clients": {"x": 1}}', "\0" * 100):
-        record.parent.mkdir(parents=True, exist_ok=True)
-        record.write_text(text)
+        text_at(record, text)
         assert start("claude-code", new_session(), place).context
     assert lowered() == []
     record.unlink()
@@ -353,7 +349,7 @@ def test_a_record_that_cannot_be_read_is_made_anew(place: Path) -> None:
     shutil.rmtree(record)
 
 
-def test_a_level_lowered_by_its_command_is_said_once(ground: Ground, monkeypatch) -> None:
+def test_a_level_lowered_by_its_command_is_said_once(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     me = new_session()
     ground.store().close()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.altered import Failing, Limits
 from support.command_line import option
+from support.files import folder_at, text_at
 from support.fixtures import Ground
 from support.traced import Player, checkout
 
@@ -95,8 +96,7 @@ def test_the_list_of_all_files_has_what_was_kept_without_a_lock(ground: Ground, 
     ground.session("1", "identity:p one")
     inside, outside = ground.repo / "sub" / "f", tmp_path / "elsewhere"
     for file in (inside, outside):
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(f"{file.name} was here\n")
+        text_at(file, f"{file.name} was here\n")
     kept_copy(inside)
     kept_copy(outside)
     inside.unlink()
@@ -178,9 +178,7 @@ def test_a_dry_run_and_another_place_leave_the_file_alone(scene: Scene, tmp_path
 
 
 def test_a_file_that_was_removed_with_its_folder_comes_back(scene: Scene):
-    file = scene.ground.repo / "a" / "b" / "f"
-    file.parent.mkdir(parents=True)
-    file.write_text("first\n")
+    file = text_at(scene.ground.repo / "a" / "b" / "f", "first\n")
     scene.ground.lock(scene.holder, str(file))
     scene.changed(None, "removed", file)
     shutil.rmtree(scene.ground.repo / "a")
@@ -301,8 +299,7 @@ def linked(scene: Scene, place: str) -> Path:
     file.write_text("first\n")
     scene.ground.lock(scene.holder, str(file))
     key, before = key_of(str(file)), kept_copy(file)
-    other = scene.ground.repo / "other"
-    other.mkdir()
+    other = folder_at(scene.ground.repo / "other")
     (other / "f").write_text("of the other\n")
     file.unlink()
     if place == "file":
@@ -355,8 +352,7 @@ def test_permissions_that_run_a_program_as_its_owner_are_not_dropped_in_silence(
 
 def test_what_is_kept_of_all_files_is_listed_without_one(scene: Scene):
     assert scene.ground.swarm("restore", "--list").out == "(nothing is kept)\n"
-    other = scene.ground.repo / "g"
-    other.write_text("g\n")
+    other = text_at(scene.ground.repo / "g", "g\n")
     scene.ground.lock(scene.holder, str(other))
     first, second = scene.changed("second\n"), scene.changed("changed\n", file=other)
     listed = scene.ground.swarm("restore", "--list", "--json").json

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from support.files import folder_at
 from support.fixtures import Ground
 from support.listings import rows_of
 from support.requirement import requirement
@@ -42,70 +43,62 @@ def client():
 
 
 @requirement("A-31")
-def test_the_childs_session_is_the_runs_instance(ground: Ground, client) -> None:
+def test_the_childs_session_is_the_runs_instance(ground: Ground, client, store: Store) -> None:
     run = membership(ground)
     run.join()
-    with Store() as store:
-        row = hook(store, run, "session-one", client)
-        assert row["id"] == run.instance_id
-        words = row["label"].split()
-        assert {"identity:work", "role:implementer", "origin:run", "claude-code"} <= set(words)
-        assert "role:other" not in words
-        assert hook(store, run, "session-one", client)["label"] == row["label"]
-        assert [found["id"] for found in store.instances.in_scope(ground.scope)] == [run.instance_id]
+    row = hook(store, run, "session-one", client)
+    assert row["id"] == run.instance_id
+    words = row["label"].split()
+    assert {"identity:work", "role:implementer", "origin:run", "claude-code"} <= set(words)
+    assert "role:other" not in words
+    assert hook(store, run, "session-one", client)["label"] == row["label"]
+    assert [found["id"] for found in store.instances.in_scope(ground.scope)] == [run.instance_id]
     run.leave()
-    with Store() as store:
-        assert store.instances.get(run.instance_id) is None
-        assert store.runs.get(run.run_id)["state"] == "ended"
+    assert store.instances.get(run.instance_id) is None
+    assert store.runs.get(run.run_id)["state"] == "ended"
 
 
-def test_a_client_that_the_child_starts_is_a_session_of_its_own(ground: Ground, client) -> None:
+def test_a_client_that_the_child_starts_is_a_session_of_its_own(ground: Ground, client, store: Store) -> None:
     run = membership(ground)
     run.join()
-    with Store() as store:
-        assert hook(store, run, "the-child", client)["id"] == run.instance_id
-        nested = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-        other = hook(store, run, "nested", (nested.pid, start_time(nested.pid)), "codex")
-        nested.communicate(b"\n")
-        assert other["id"] != run.instance_id
-        assert store.instances.of_session("claude-code", "the-child")["id"] == run.instance_id
+    assert hook(store, run, "the-child", client)["id"] == run.instance_id
+    nested = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    other = hook(store, run, "nested", (nested.pid, start_time(nested.pid)), "codex")
+    nested.communicate(b"\n")
+    assert other["id"] != run.instance_id
+    assert store.instances.of_session("claude-code", "the-child")["id"] == run.instance_id
     run.leave()
 
 
-def test_the_end_of_the_childs_session_takes_nothing_along(ground: Ground, client) -> None:
+def test_the_end_of_the_childs_session_takes_nothing_along(ground: Ground, client, store: Store) -> None:
     run = membership(ground)
     row = run.join()
     (ground.repo / "held.txt").touch()
-    with Store() as store:
-        hook(store, run, "first", client)
-        store.locks.acquire(row, str(ground.repo / "held.txt"), "mine", False, None)
-        store.instances.end_session(store.instances.of_session("claude-code", "first"))
-        assert [lock["instance_id"] for lock in store.locks.held(ground.scope, "")] == [run.instance_id]
-        # Resumed, it may come back under another name, from another process.
-        assert hook(store, run, "second", (os.getppid(), start_time(os.getppid())))["id"] == run.instance_id
+    hook(store, run, "first", client)
+    store.locks.acquire(row, str(ground.repo / "held.txt"), "mine", False, None)
+    store.instances.end_session(store.instances.of_session("claude-code", "first"))
+    assert [lock["instance_id"] for lock in store.locks.held(ground.scope, "")] == [run.instance_id]
+    # Resumed, it may come back under another name, from another process.
+    assert hook(store, run, "second", (os.getppid(), start_time(os.getppid())))["id"] == run.instance_id
     run.leave()
-    with Store() as store:
-        assert list(store.locks.held(ground.scope, "")) == []
+    assert list(store.locks.held(ground.scope, "")) == []
 
 
-def test_an_instance_that_is_anothers_is_not_taken(ground: Ground) -> None:
+def test_an_instance_that_is_anothers_is_not_taken(ground: Ground, store: Store) -> None:
     theirs = ground.session("theirs", "theirs")
     mine = Membership({"scope": ground.scope, "harness": "pi", "cwd": ground.scope}, instance_id=theirs["id"])
     with pytest.raises(SwarmError, match="another session's"):
         mine.join()
-    with Store() as store:
-        assert store.instances.live(theirs["id"])
-        assert store.runs.live() == []
+    assert store.instances.live(theirs["id"])
+    assert store.runs.live() == []
 
 
-def test_an_instance_that_was_removed_comes_back_with_the_next_beat(ground: Ground) -> None:
+def test_an_instance_that_was_removed_comes_back_with_the_next_beat(ground: Ground, store: Store) -> None:
     run = membership(ground)
     run.join()
-    with Store() as store:
-        store.instances.remove(run.instance_id)
+    store.instances.remove(run.instance_id)
     run.beat()
-    with Store() as store:
-        assert store.instances.live(run.instance_id)["label"] == run.label
+    assert store.instances.live(run.instance_id)["label"] == run.label
     run.leave()
 
 
@@ -122,45 +115,40 @@ sys.stdin.read()
 """
 
 
-def test_a_killed_supervisor_leaves_nothing_held(ground: Ground) -> None:
+def test_a_killed_supervisor_leaves_nothing_held(ground: Ground, store: Store) -> None:
     (ground.repo / "held.txt").touch()
     process = subprocess.Popen(
         [sys.executable, "-c", SUPERVISOR, ground.scope], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     instance_id = process.stdout.readline().strip()
-    with Store() as store:
-        assert store.instances.live(instance_id)
-        assert store.runs.find(ground.scope, "t1")["state"] == "starting"
+    assert store.instances.live(instance_id)
+    assert store.runs.find(ground.scope, "t1")["state"] == "starting"
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    with Store() as store:
-        assert store.instances.live(instance_id) is None
-        row = store.runs.find(ground.scope, "r1")
-        assert (row["state"], row["result"]["error_message"]) == ("ended", ABANDONED)
-        assert store.runs.live() == []
-        me = ground.session("me", "me")
-        store.locks.acquire(me, f"{ground.scope}/held.txt", "now mine", False, None)
+    assert store.instances.live(instance_id) is None
+    row = store.runs.find(ground.scope, "r1")
+    assert (row["state"], row["result"]["error_message"]) == ("ended", ABANDONED)
+    assert store.runs.live() == []
+    me = ground.session("me", "me")
+    store.locks.acquire(me, f"{ground.scope}/held.txt", "now mine", False, None)
 
 
-def test_old_runs_go_with_their_records_and_nothing_else(ground: Ground) -> None:
-    folder = ground.folder / "runs" / "old"
-    folder.mkdir(parents=True)
+def test_old_runs_go_with_their_records_and_nothing_else(ground: Ground, store: Store) -> None:
+    folder = folder_at(ground.folder / "runs" / "old")
     (folder / "1.jsonl").touch()
-    other = ground.folder / "precious"
-    other.mkdir()
-    with Store() as store:
-        for number, record in (("old", folder / "1.jsonl"), ("odd", other / "file"), ("new", None)):
-            spec = {"scope": ground.scope, "instance_id": number, "harness": "pi", "cwd": "/x"}
-            store.runs.begin({"id": number, "record": record and str(record), **spec})
-            store.runs.update(number, state="ended", **({} if number == "new" else {"ended_at": 1}))
-        with store.database.writing():
-            runs.forget_old(store.database, 10)
-        assert [row["id"] for row in rows_of(store.runs.walk(ground.scope))] == ["new"]
+    other = folder_at(ground.folder / "precious")
+    for number, record in (("old", folder / "1.jsonl"), ("odd", other / "file"), ("new", None)):
+        spec = {"scope": ground.scope, "instance_id": number, "harness": "pi", "cwd": "/x"}
+        store.runs.begin({"id": number, "record": record and str(record), **spec})
+        store.runs.update(number, state="ended", **({} if number == "new" else {"ended_at": 1}))
+    with store.database.writing():
+        runs.forget_old(store.database, 10)
+    assert [row["id"] for row in rows_of(store.runs.walk(ground.scope))] == ["new"]
     assert not folder.exists()
     assert other.is_dir()
 
 
-def test_a_busy_store_is_waited_for_with_the_result(ground: Ground) -> None:
+def test_a_busy_store_is_waited_for_with_the_result(ground: Ground, store: Store) -> None:
     """The result of a run was once lost if a writer held the store longer than a sign of life waits."""
     member = membership(ground)
     member.join()
@@ -178,6 +166,5 @@ def test_a_busy_store_is_waited_for_with_the_result(ground: Ground) -> None:
     run_row.close(RunResult(member.run_id, "claude", output="kept"))
     writer.join()
     member.leave()
-    with ground.store() as store:
-        row = store.runs.get(member.run_id)
-        assert row["state"] == "ended" and row["result"]["output"] == "kept"
+    row = store.runs.get(member.run_id)
+    assert row["state"] == "ended" and row["result"]["output"] == "kept"

@@ -18,6 +18,7 @@ from support.world import TEXT, World
 from swarm_mcp.cli.verbs import NOUNS, words_of
 from swarm_mcp.doctor import demo
 from swarm_mcp.installation import marketplace_folder
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
 pytestmark = pytest.mark.slow
@@ -147,11 +148,10 @@ def test_it_has_the_five_verbs_and_fits_a_screen(ground: Ground, columns: int):
     assert any("29.txt" in line for line in lines)
 
 
-def test_who_waits_is_counted(ground: Ground):
+def test_who_waits_is_counted(ground: Ground, store: Store):
     me, peer = ground.session("me", "identity:ours"), ground.session("peer", "identity:ours")
     ground.lock(me, "a.txt")
-    with ground.store() as store:
-        store.queue.join(peer, request(peer, ["a.txt"]), 60)
+    store.queue.join(peer, request(peer, ["a.txt"]), 60)
     (line,) = (line for line in front_page(ground) if line.startswith("a.txt"))
     assert line.endswith("  1")
 
@@ -287,6 +287,7 @@ def test_each_command_of_a_page_is_carried_out(page: str, world: World, monkeypa
         world.write(name, TEXT)
     world.commit()
     world.write("Makefile", "tidy:\n\ttouch tidied\n")
+    world.write("a.txt", TEXT)
     peer = world.session("codex")
     world.session("claude-code", "role:reviewer claude-code")
     for name in FILES[:2]:

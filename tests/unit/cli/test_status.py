@@ -19,6 +19,7 @@ from swarm_mcp.cli.commands.log import since_when
 from swarm_mcp.cli.help_page import show_front_page
 from swarm_mcp.errors import UsageError
 from swarm_mcp.runtimes import user_settings
+from swarm_mcp.store import Store
 from swarm_mcp.view.overview.work import work
 from swarm_mcp.view.top.picture import Wish
 from swarm_mcp.view.top.reading import Reader
@@ -59,9 +60,7 @@ def front_page(world: World, capsys: pytest.CaptureFixture[str], monkeypatch: py
     return capsys.readouterr().out
 
 
-def test_status_lists_the_uncommitted_files_of_sessions_and_of_a_person(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_status_lists_the_uncommitted_files_of_sessions_and_of_a_person(world: World, capsys, monkeypatch) -> None:
     agent = world.session("codex", "agent0")
     agent.edit("notes.md", "alpha", "AGENT")
     world.write("other.md", "a person's\n")
@@ -107,9 +106,7 @@ def test_status_lists_the_uncommitted_files_of_sessions_and_of_a_person(
     assert world.swarm("status").json["uncommitted"] == []
 
 
-def test_a_lowered_protection_is_said_on_each_first_screen(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lowered_protection_is_said_on_each_first_screen(world: World, capsys, monkeypatch) -> None:
     world.session("codex", "agent0")
     scope, args = str(world.repo), SimpleNamespace(value=lambda _name: "")
 
@@ -149,7 +146,7 @@ def test_status_in_words_has_the_same_numbers(checkout: Ground):
     assert lines[3] == "messages: 3 unread, 3 in the last day"
 
 
-def test_another_identity_is_not_counted(checkout: Ground, monkeypatch):
+def test_another_identity_is_not_counted(checkout: Ground, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_MCP_IDENTITY", "ours")
     monkeypatch.setenv("AGENT_IDENTITY", "ours")
     found = checkout.swarm("status", "--json").json
@@ -166,15 +163,14 @@ def test_an_empty_checkout_counts_nothing(ground: Ground):
     assert not re.search("tasks|messages|merging|value", ground.swarm("status").out)
 
 
-def test_a_task_is_shown_whole(ground: Ground):
+def test_a_task_is_shown_whole(ground: Ground, store: Store):
     asks, does = ground.session("1", "identity:p asks"), ground.session("2", "identity:p does")
     stranger = ground.session("3", "identity:q secret")
-    with ground.store() as store:
-        made = store.tasks.request(
-            asks, {"type": "fix", "title": "Mend it", "description": "first\nthen", "files": ["src/a.py"]}
-        )["task"]
-        store.messages.send(asks, does["id"], f"about {made['id']}\nplease")
-        store.tasks.claim(does, made["id"], True)
+    made = store.tasks.request(
+        asks, {"type": "fix", "title": "Mend it", "description": "first\nthen", "files": ["src/a.py"]}
+    )["task"]
+    store.messages.send(asks, does["id"], f"about {made['id']}\nplease")
+    store.tasks.claim(does, made["id"], True)
     ground.sql(
         "UPDATE tasks SET progress_summary = 'half way', progress_updated_at = unixepoch() - 300, result = 'done'"
     )
@@ -350,7 +346,7 @@ def test_strangers_have_no_names_no_notes_and_no_tasks(morning: Ground):
     assert "acquired  src/schema.sql by another identity" in shown
 
 
-def test_a_change_that_is_not_committed_is_part_of_it(tmp_path, monkeypatch):
+def test_a_change_that_is_not_committed_is_part_of_it(tmp_path, monkeypatch: pytest.MonkeyPatch):
     ready_store()
     repo = tmp_path / "repo"
     (repo / ".git").mkdir(parents=True)

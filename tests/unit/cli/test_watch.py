@@ -12,6 +12,7 @@ import pytest
 from support.fixtures import SWARM, Ground
 
 from swarm_mcp.errors import LockRefused
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -170,18 +171,17 @@ def test_a_reader_that_leaves_in_the_middle_ends_it(ground: Ground, peer: dict):
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, "")
 
 
-def test_strangers_are_not_named(ground: Ground, peer: dict):
+def test_strangers_are_not_named(ground: Ground, peer: dict, store: Store):
     stranger = ground.session("stranger", "identity:q secret-name")
     other = ground.session("other", "identity:q secret-other")
-    with ground.store() as store:
-        store.locks.acquire(stranger, "f", "secret-note")
-        store.messages.send(stranger, other["id"], "secret-mail")
-        task = store.tasks.request(stranger, {"type": "fix", "title": "secret-title"})["task"]["id"]
-        store.tasks.claim(stranger, task)
-        store.kv.put(stranger, "secret-key", "secret-value")
-        with pytest.raises(LockRefused):
-            store.locks.acquire(peer, "f")
-        store.instances.remove(other["id"])
+    store.locks.acquire(stranger, "f", "secret-note")
+    store.messages.send(stranger, other["id"], "secret-mail")
+    task = store.tasks.request(stranger, {"type": "fix", "title": "secret-title"})["task"]["id"]
+    store.tasks.claim(stranger, task)
+    store.kv.put(stranger, "secret-key", "secret-value")
+    with pytest.raises(LockRefused):
+        store.locks.acquire(peer, "f")
+    store.instances.remove(other["id"])
     for more in ((), ("--json",)):
         out = ground.swarm("watch", "--since", "0", "--timeout", "0", "--as", peer["id"], *more).out
         assert "secret" not in out

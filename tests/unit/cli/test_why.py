@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.fixtures import SWARM, Ground, Sleeper
+from support.fixtures import SWARM, Ground, Sleeper, take
 from support.screen import Played
 from support.sessions import RUNTIMES, join, new_session, ready_store, start, write
 from support.toolbox import Hands
@@ -27,10 +27,6 @@ def why(ground: Ground, *words: str, cwd: Path | None = None) -> dict:
 def ageless(told: dict) -> str:
     """An answer without how long ago anything was: two questions may fall into different seconds."""
     return re.sub(r"\d+(\.\d+)? s\b", "N s", json.dumps(told, sort_keys=True))
-
-
-def take(store, session: dict, *files: str, **given) -> list[dict]:
-    return store.locks.acquire_all(session, request(session, [str(file) for file in files], **given))
 
 
 # A peer's locks -> the file that is written, and the expected decision.
@@ -79,16 +75,15 @@ def test_it_says_what_the_hook_says(case: str, tmp_path: Path, monkeypatch: pyte
     assert why(ground, own, "--as", peer["id"])["write"]["holder_id"] == mine["id"]
 
 
-def test_everything_over_a_path_with_the_rule_through_which_it_holds(ground: Ground):
+def test_everything_over_a_path_with_the_rule_through_which_it_holds(ground: Ground, store: Store):
     one, two = ground.session("1", "identity:p one"), ground.session("2", "identity:p two")
     now = ground.sql("SELECT unixepoch() AS now")[0]["now"]
-    with ground.store() as store:
-        for number, (file, given) in enumerate(
-            {"src/f": {"ttl": 60.0}, "src": {"expected_end": now + 600}, "src/*": {"agent": "a-1"}}.items()
-        ):
-            take(store, one, file, mode="shared", note=f"note {number}", **given)
-        take(store, two, "src/f", mode="shared")
-        take(store, two, "elsewhere")
+    for number, (file, given) in enumerate(
+        {"src/f": {"ttl": 60.0}, "src": {"expected_end": now + 600}, "src/*": {"agent": "a-1"}}.items()
+    ):
+        take(store, one, file, mode="shared", note=f"note {number}", **given)
+    take(store, two, "src/f", mode="shared")
+    take(store, two, "elsewhere")
     told = why(ground, "src/../src/f", "--as", two["id"])
     assert told["file"] == f"{ground.scope}/src/f" and told["pattern"] is None
     held = {(lock["rule"], lock["owner_label"]): lock for lock in told["held"]}
@@ -112,14 +107,13 @@ def test_everything_over_a_path_with_the_rule_through_which_it_holds(ground: Gro
         assert words in text, words
 
 
-def test_who_waits_in_which_order(ground: Ground):
+def test_who_waits_in_which_order(ground: Ground, store: Store):
     holder, one, two = (ground.session(name, f"identity:p {name}") for name in ("holder", "one", "two"))
     stranger = ground.session("stranger", "identity:q secret")
-    with ground.store() as store:
-        take(store, holder, "src/f")
-        for waiter, files in ((two, ["src"]), (stranger, ["src/f", "private"]), (one, ["src/f"])):
-            store.queue.join(waiter, request(waiter, files), 60)
-        store.queue.join(one, request(one, ["other"]), None)
+    take(store, holder, "src/f")
+    for waiter, files in ((two, ["src"]), (stranger, ["src/f", "private"]), (one, ["src/f"])):
+        store.queue.join(waiter, request(waiter, files), 60)
+    store.queue.join(one, request(one, ["other"]), None)
     told = why(ground, "src/f", "--as", one["id"])
     assert [(wait["place"], wait.get("label")) for wait in told["waiting"]] == [
         (1, "identity:p two"), (2, None), (3, "identity:p one"),
@@ -192,7 +186,7 @@ def test_bad_input_is_one_line(ground: Ground):
         assert done.code == code and done.err.count("\n") == 1 and not done.out, words
 
 
-def test_to_somebody_without_a_session_a_refusal_names_no_stranger(ground, monkeypatch):
+def test_to_somebody_without_a_session_a_refusal_names_no_stranger(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     holder = ground.session("stranger", "identity:q secret-name")
     ground.session("another", "identity:q")  # a single session would be taken for the caller
     ground.lock(holder, f"{ground.scope}/f", "secret note")

@@ -8,7 +8,6 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from support import supervised
 from support.fixtures import SWARM, Ground, wait_for
 from support.requirement import requirement
 from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches, task
@@ -30,16 +29,11 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes import SHELL_VARIABLES
 from swarm_mcp.server.tool import Call
 from swarm_mcp.server.tools import all_tools
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
 FOR_EVER = "echo $$ > pid; sleep 600 & wait"
-
-
-@pytest.fixture
-def lead(ground: Ground):
-    yield ground.session("lead", GATEWAY)
-    supervised.end_all(ground)
 
 
 @pytest.fixture
@@ -51,9 +45,8 @@ def running(ground: Ground, lead: dict) -> dict:
 
 
 @requirement("A-35")
-def test_a_cancelled_task_ends_its_worker(ground: Ground, lead: dict, running: dict) -> None:
-    with ground.store() as store:
-        store.tasks.end(lead, running["task_id"], "cancelled")
+def test_a_cancelled_task_ends_its_worker(ground: Ground, lead: dict, running: dict, store: Store) -> None:
+    store.tasks.end(lead, running["task_id"], "cancelled")
     wait_for(lambda: not alive(running["child"]), 3)
     row = over(ground, running)
     assert (row["result"]["error_category"], row["result"]["error_message"]) == ("aborted", "the task was cancelled")
@@ -69,47 +62,44 @@ def test_the_command_says_when_the_worker_has_ended(ground: Ground, lead: dict, 
     assert (done.code, done.json) == (1, {"error": "Task is already cancelled"})
 
 
-def test_only_requester_and_worker_may_cancel_or_pause(ground: Ground, lead: dict, running: dict) -> None:
+def test_only_requester_and_worker_may_cancel_or_pause(ground: Ground, lead: dict, running: dict, store: Store) -> None:
     other = ground.session("other", GATEWAY)
     stranger = ground.session("stranger", "identity:q mode:gateway")
-    with ground.store() as store:
-        for verb in (processes.cancel, processes.pause, processes.resume):
-            if verb is not processes.resume:
-                with refused("only the session that asked for it"):
-                    verb(store, other, running["task_id"])
-            with refused("Task not found"):
-                verb(store, stranger, running["task_id"])
-        with refused("not paused"):
-            processes.resume(store, lead, running["task_id"])
-        store.instances.remove(lead["id"])
-        assert processes.cancel(store, other, running["task_id"])["worker"], "nobody else is left to say it"
+    for verb in (processes.cancel, processes.pause, processes.resume):
+        if verb is not processes.resume:
+            with refused("only the session that asked for it"):
+                verb(store, other, running["task_id"])
+        with refused("Task not found"):
+            verb(store, stranger, running["task_id"])
+    with refused("not paused"):
+        processes.resume(store, lead, running["task_id"])
+    store.instances.remove(lead["id"])
+    assert processes.cancel(store, other, running["task_id"])["worker"], "nobody else is left to say it"
     reaches(ground, running, "cancelled")
 
 
-def test_a_task_without_a_worker_of_ours_cannot_be_paused(ground: Ground, lead: dict) -> None:
+def test_a_task_without_a_worker_of_ours_cannot_be_paused(ground: Ground, lead: dict, store: Store) -> None:
     worker = ground.session("w", "identity:p role:implementer")
     answer = dispatch(ground, lead, spawn=False)
     assert answer["recipient"] == worker["id"]
-    with ground.store() as store:
-        with refused("dispatch --resume"):
-            processes.pause(store, lead, answer["task_id"])
-        assert processes.cancel(store, lead, answer["task_id"])["worker"] is False
-        with refused("Task not found"):
-            processes.cancel(store, lead, "")
+    with refused("dispatch --resume"):
+        processes.pause(store, lead, answer["task_id"])
+    assert processes.cancel(store, lead, answer["task_id"])["worker"] is False
+    with refused("Task not found"):
+        processes.cancel(store, lead, "")
 
 
-def test_a_run_without_a_task_is_asked_itself(ground: Ground, lead: dict) -> None:
-    with ground.store() as store:
-        spec = {"id": "r1", "scope": ground.scope, "instance_id": lead["id"], "harness": "process", "cwd": ground.scope}
-        store.runs.begin(spec)
-        assert processes.cancel(store, lead, "r1")["run_id"] == "r1"
-        assert store.runs.get("r1")["control"] == "cancel"
-        with refused("cannot be paused"):
-            processes.pause(store, lead, "r1")
+def test_a_run_without_a_task_is_asked_itself(ground: Ground, lead: dict, store: Store) -> None:
+    spec = {"id": "r1", "scope": ground.scope, "instance_id": lead["id"], "harness": "process", "cwd": ground.scope}
+    store.runs.begin(spec)
+    assert processes.cancel(store, lead, "r1")["run_id"] == "r1"
+    assert store.runs.get("r1")["control"] == "cancel"
+    with refused("cannot be paused"):
+        processes.pause(store, lead, "r1")
 
 
 @requirement("A-32")
-def test_a_paused_worker_keeps_its_task_and_goes_on(ground: Ground, lead: dict) -> None:
+def test_a_paused_worker_keeps_its_task_and_goes_on(ground: Ground, lead: dict, store: Store) -> None:
     script = 'cat >> told; echo "got half of it"; echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo whole'
     answer = dispatch(ground, lead, script=script)
     child = child_of(ground, answer)
@@ -119,30 +109,28 @@ def test_a_paused_worker_keeps_its_task_and_goes_on(ground: Ground, lead: dict) 
         def instance(self, _store, _meta) -> dict:
             return lead
 
-    with ground.store() as store:
-        call = Call(store, Session(), {})
-        given = {"task_id": answer["task_id"]}
-        assert tools["pause_task"].call(call, given).value["status"] == "pausing"
-        wait_for(lambda: not alive(child))
-        held = wait_for(lambda: (row := task(ground, answer))["blocked_reason"] and row)
-        assert (held["status"], held["assignee"]) == ("in_progress", answer["instance_id"])
-        assert held["blocked_reason"] == f"paused by session {lead['id'][:8]}"
-        wait_for(lambda: store.runs.get(answer["run_id"])["state"] == "paused")
-        with refused("paused already"):
-            processes.pause(store, lead, answer["task_id"])
-        assert store.instances.live(answer["instance_id"])
-        (ground.repo / "go").touch()
-        tools["resume_task"].call(call, given)
+    call = Call(store, Session(), {})
+    given = {"task_id": answer["task_id"]}
+    assert tools["pause_task"].call(call, given).value["status"] == "pausing"
+    wait_for(lambda: not alive(child))
+    held = wait_for(lambda: (row := task(ground, answer))["blocked_reason"] and row)
+    assert (held["status"], held["assignee"]) == ("in_progress", answer["instance_id"])
+    assert held["blocked_reason"] == f"paused by session {lead['id'][:8]}"
+    wait_for(lambda: store.runs.get(answer["run_id"])["state"] == "paused")
+    with refused("paused already"):
+        processes.pause(store, lead, answer["task_id"])
+    assert store.instances.live(answer["instance_id"])
+    (ground.repo / "go").touch()
+    tools["resume_task"].call(call, given)
     assert reaches(ground, answer, "done")["result"].endswith("whole")
     first, again = (ground.repo / "told").read_text().split("You are worker")[1:]
     assert "interrupted" not in first and "got half of it" in again, "its successor is told how far it was"
 
 
-def test_a_paused_worker_can_be_cancelled(ground: Ground, lead: dict, running: dict) -> None:
-    with ground.store() as store:
-        processes.pause(store, lead, running["task_id"])
-        wait_for(lambda: store.runs.get(running["run_id"])["state"] == "paused")
-        processes.cancel(store, lead, running["task_id"])
+def test_a_paused_worker_can_be_cancelled(ground: Ground, lead: dict, running: dict, store: Store) -> None:
+    processes.pause(store, lead, running["task_id"])
+    wait_for(lambda: store.runs.get(running["run_id"])["state"] == "paused")
+    processes.cancel(store, lead, running["task_id"])
     over(ground, running)
     assert task(ground, running)["status"] == "cancelled"
 
@@ -174,24 +162,23 @@ def assignment(ground: Ground, lead: dict, task_id: str, script: str, **given) -
 
 
 @requirement("A-32", "C-55")
-def test_a_resumed_task_continues_its_session(ground: Ground, lead: dict, talker: None) -> None:
+def test_a_resumed_task_continues_its_session(ground: Ground, lead: dict, talker: None, store: Store) -> None:
     init = json.dumps({"type": "session_init", "session_id": "s7"})
-    with ground.store() as store:
-        made = store.tasks.request(lead, {"type": "implement", "title": "T"})["task"]
-        killed = {"scope": ground.scope, "task_id": made["id"], "instance_id": "w0", "harness": "talker"}
-        session = serialize(ResumableSession("talker", "s7", ground.scope))
-        store.runs.begin({"id": "r0", **killed, "cwd": ground.scope, "state": "ended", "session_params": session})
-        script = f"cat > told; echo '{init}'; echo with $TALKER"
-        Supervisor(store, assignment(ground, lead, made["id"], script)).carry_out()
-        ended = store.tasks.get(ground.scope, made["id"])
-        assert (ended["status"], ended["result"]) == ("done", "with s7")
-        assert store.runs.get("r1")["session_params"]["session_id"] == "s7"
-        assert GO_ON in (ground.repo / "told").read_text()
-        other = store.tasks.request(lead, {"type": "implement", "title": "Other"})["task"]
-        given = assignment(ground, lead, other["id"], script, run_id="r2", instance_id="w2")
-        Supervisor(store, given).carry_out()
-        assert store.tasks.get(ground.scope, other["id"])["result"] == "with new"
-        assert GO_ON not in (ground.repo / "told").read_text()
+    made = store.tasks.request(lead, {"type": "implement", "title": "T"})["task"]
+    killed = {"scope": ground.scope, "task_id": made["id"], "instance_id": "w0", "harness": "talker"}
+    session = serialize(ResumableSession("talker", "s7", ground.scope))
+    store.runs.begin({"id": "r0", **killed, "cwd": ground.scope, "state": "ended", "session_params": session})
+    script = f"cat > told; echo '{init}'; echo with $TALKER"
+    Supervisor(store, assignment(ground, lead, made["id"], script)).carry_out()
+    ended = store.tasks.get(ground.scope, made["id"])
+    assert (ended["status"], ended["result"]) == ("done", "with s7")
+    assert store.runs.get("r1")["session_params"]["session_id"] == "s7"
+    assert GO_ON in (ground.repo / "told").read_text()
+    other = store.tasks.request(lead, {"type": "implement", "title": "Other"})["task"]
+    given = assignment(ground, lead, other["id"], script, run_id="r2", instance_id="w2")
+    Supervisor(store, given).carry_out()
+    assert store.tasks.get(ground.scope, other["id"])["result"] == "with new"
+    assert GO_ON not in (ground.repo / "told").read_text()
 
 
 def test_resume_finds_the_task_and_asks_nobody_else(ground: Ground, lead: dict) -> None:
@@ -288,16 +275,15 @@ def at_terminal(ground: Ground, *argv: str, **env: str) -> tuple[int, str, list[
     return int(code), said, shells
 
 
-def test_the_shell_of_a_person_is_a_gateway_as_long_as_it_lives(ground: Ground) -> None:
+def test_the_shell_of_a_person_is_a_gateway_as_long_as_it_lives(ground: Ground, store: Store) -> None:
     peer = ground.session("claude", "role:reviewer origin:claude-code")
     code, out, shells = at_terminal(ground, "dispatch", "Do it", "--no-spawn", "--json")
     answer = json.loads(out)
     (shell,) = shells
     assert (code, answer["status"], shell["label"]) == (0, "no_worker", "mode:gateway origin:terminal")
     assert task(ground, answer)["requester"] == shell["id"]
-    with ground.store() as store:
-        assert store.instances.live(shell["id"]) is None, "the shell has ended"
-        assert [row["id"] for row in store.instances.in_scope(ground.scope)] == [peer["id"]]
+    assert store.instances.live(shell["id"]) is None, "the shell has ended"
+    assert [row["id"] for row in store.instances.in_scope(ground.scope)] == [peer["id"]]
 
 
 @pytest.mark.parametrize("env", [{"CLAUDECODE": "1"}, {"CODEX_THREAD_ID": "x"}])
@@ -341,12 +327,11 @@ def test_a_script_without_a_terminal_requests_a_task_in_its_own_name(others: int
 
 
 @requirement("C-68")
-def test_only_a_person_may_do_without_the_harness_s_own_checks(ground: Ground, lead: dict) -> None:
+def test_only_a_person_may_do_without_the_harness_s_own_checks(ground: Ground, lead: dict, store: Store) -> None:
     pretender = ground.session("p", "mode:gateway origin:terminal")
     person = ground.session("shell", "mode:gateway origin:terminal", runtime="terminal")
-    with ground.store() as store:
-        for row, may in ((lead, False), (pretender, False), (person, True)):
-            assert may_use_yolo(store.instances.live(row["id"])) is may
+    for row, may in ((lead, False), (pretender, False), (person, True)):
+        assert may_use_yolo(store.instances.live(row["id"])) is may
 
 
 @pytest.mark.parametrize(
@@ -364,7 +349,7 @@ def test_only_a_person_may_do_without_the_harness_s_own_checks(ground: Ground, l
     ],
 )
 def test_a_worker_starts_none_with_a_wider_mode(
-    ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch, mode: str, given: dict, words: str
+    ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch, mode: str, given: dict, words: str, store: Store
 ) -> None:
     """It need only call itself a gateway to dispatch; its workers have at most its own rights."""
     monkeypatch.setenv("SWARM_ALLOW_YOLO", "1")
@@ -374,20 +359,19 @@ def test_a_worker_starts_none_with_a_wider_mode(
     record.write_text(json.dumps({"type": "metadata", "mode": mode}) + "\n{}\n")
     spec = {"id": "r1", "scope": ground.scope, "instance_id": worker["id"], "harness": "process", "cwd": "/"}
     given = {"harness": "claude", "spawner": "process", "force_spawn": True, **given}
-    with ground.store() as store:
-        store.runs.begin({**spec, "record": str(record)})
-        if words.startswith("nothing"):
-            with pytest.raises(Refused, match=words):
-                Dispatch(worker, DispatchRequest("In turn", **given))
-            return
-        dispatch = Dispatch(worker, DispatchRequest("In turn", **given))
-        if not words:
-            monkeypatch.setattr(Processes, "start", started := Mock(side_effect=SpawnFailed("not in this test")))
-            assert dispatch.advance(store)["status"] == "spawn_failed" and started.called
-            return
+    store.runs.begin({**spec, "record": str(record)})
+    if words.startswith("nothing"):
         with pytest.raises(Refused, match=words):
-            dispatch.advance(store)
-        assert store.database.rows("SELECT id FROM tasks") == []
+            Dispatch(worker, DispatchRequest("In turn", **given))
+        return
+    dispatch = Dispatch(worker, DispatchRequest("In turn", **given))
+    if not words:
+        monkeypatch.setattr(Processes, "start", started := Mock(side_effect=SpawnFailed("not in this test")))
+        assert dispatch.advance(store)["status"] == "spawn_failed" and started.called
+        return
+    with pytest.raises(Refused, match=words):
+        dispatch.advance(store)
+    assert store.database.rows("SELECT id FROM tasks") == []
 
 
 def test_nobody_gives_work_to_a_persons_shell(ground: Ground, lead: dict) -> None:
@@ -407,13 +391,12 @@ def test_a_supervisor_wants_an_assignment(ground: Ground) -> None:
 
 @pytest.mark.parametrize("step", ["carry_out", "_work", "__init__"])
 def test_a_supervisor_that_dies_leaves_a_fault(
-    step: str, ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch
+    step: str, ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch, store: Store
 ) -> None:
     def broken(*_given: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    with ground.store() as store:
-        made = store.tasks.request(lead, {"type": "fix", "title": "port it"})["task"]
+    made = store.tasks.request(lead, {"type": "fix", "title": "port it"})["task"]
     monkeypatch.setattr(Supervisor, step, broken)
     with pytest.raises(ZeroDivisionError):
         supervise(assignment(ground, lead, made.id, "true", harness="process"))
@@ -421,10 +404,9 @@ def test_a_supervisor_that_dies_leaves_a_fault(
     assert made.id in str(fault) and "ZeroDivisionError: a bug" in str(fault)
 
 
-def test_a_supervisor_that_cannot_join_leaves_a_fault(ground: Ground, lead: dict) -> None:
+def test_a_supervisor_that_cannot_join_leaves_a_fault(ground: Ground, lead: dict, store: Store) -> None:
     other = ground.session("other")
-    with ground.store() as store:
-        made = store.tasks.request(lead, {"type": "fix", "title": "port it"})["task"]
+    made = store.tasks.request(lead, {"type": "fix", "title": "port it"})["task"]
     given = assignment(ground, lead, made.id, "true", harness="process", instance_id=other["id"])
     done = ground.process("work", input=given.to_text().encode())
     assert done.code == 1 and "another session's" in done.err

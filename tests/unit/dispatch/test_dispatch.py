@@ -20,6 +20,7 @@ from swarm_mcp.agents.dispatch.dispatch import CompletionWait, Dispatch, carry_o
 from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.domain import TASK_COLUMNS
 from swarm_mcp.errors import Refused
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -28,8 +29,8 @@ ANSWER = ["status", "task_id", "task"]
 
 
 @pytest.fixture
-def lead(ground: Ground) -> dict:
-    return ground.session("lead", GATEWAY)
+def worker(ground: Ground) -> dict:
+    return ground.session("w", "identity:p role:implementer")
 
 
 def dispatch(ground: Ground, requester: dict, title: str = "Do it", **given) -> dict:
@@ -80,9 +81,7 @@ def test_only_a_gateway_dispatches(ground: Ground, monkeypatch: pytest.MonkeyPat
         ({}, "screen"),
     ],
 )
-def test_a_senseless_request_makes_no_task(
-    ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch, given: dict, words: str
-) -> None:
+def test_a_senseless_request_makes_no_task(ground: Ground, lead: dict, monkeypatch, given: dict, words: str) -> None:
     if not given:
         monkeypatch.setenv("SWARM_SPAWNER", "screen")
     with pytest.raises(Refused, match=words):
@@ -175,26 +174,24 @@ def test_a_session_that_another_agent_has_started_works_for_that_one(ground: Gro
         outer.stdout.close()
 
 
-def test_force_spawn_passes_live_workers_over(ground: Ground, lead: dict) -> None:
-    worker = ground.session("w", "identity:p role:implementer")
+def test_force_spawn_passes_live_workers_over(ground: Ground, lead: dict, worker: dict) -> None:
     answer = dispatch(ground, lead, force_spawn=True)
     assert (answer["status"], answer["task"]["assignee"]) == ("no_worker", None)
     assert mail(ground, worker) == []
 
 
-def test_a_worker_that_leaves_at_that_moment_is_not_waited_for(ground: Ground, lead: dict) -> None:
+def test_a_worker_that_leaves_at_that_moment_is_not_waited_for(ground: Ground, lead: dict, store: Store) -> None:
     first = ground.session("w1", "identity:p role:implementer")
     second = ground.session("w2", "identity:p role:implementer")
-    with ground.store() as store:
-        look = store.instances.on_all_machines
+    look = store.instances.on_all_machines
 
-        def and_then_it_leaves(scope: str) -> list[dict]:
-            found = look(scope)
-            store.instances.remove(first["id"])
-            return found
+    def and_then_it_leaves(scope: str) -> list[dict]:
+        found = look(scope)
+        store.instances.remove(first["id"])
+        return found
 
-        store.instances.on_all_machines = and_then_it_leaves
-        answer = carry_out(store, lead, DispatchRequest("Do it", spawn=False))
+    store.instances.on_all_machines = and_then_it_leaves
+    answer = carry_out(store, lead, DispatchRequest("Do it", spawn=False))
     assert (answer["status"], answer["recipient"]) == ("dispatched", second["id"])
 
 
@@ -214,8 +211,7 @@ def test_a_repeated_dispatch_is_the_same_task(ground: Ground, lead: dict) -> Non
         assert dispatch(ground, lead, **{"title": "Do it", **other})["task_id"] != first["task_id"]
 
 
-def test_instructions_are_not_repeated_while_they_lie_unread(ground: Ground, lead: dict) -> None:
-    worker = ground.session("w", "identity:p role:implementer")
+def test_instructions_are_not_repeated_while_they_lie_unread(ground: Ground, lead: dict, worker: dict) -> None:
     text = f"[task:{dispatch(ground, lead)['task_id']}] Do it"
     assert dispatch(ground, lead)["status"] == "dispatched"
     assert mail(ground, worker) == [text]
@@ -237,22 +233,19 @@ def test_a_waiting_task_goes_to_the_worker_that_has_come(ground: Ground, lead: d
     assert (event["actor"], event["subject"]) == (worker["id"], answer["task_id"])
 
 
-def test_a_task_stays_with_whoever_has_it(ground: Ground, lead: dict) -> None:
+def test_a_task_stays_with_whoever_has_it(ground: Ground, lead: dict, store: Store) -> None:
     holder = ground.session("w2", "identity:p role:other")
     task_id = dispatch(ground, lead)["task_id"]
-    with ground.store() as store:
-        store.tasks.claim(holder, task_id)
+    store.tasks.claim(holder, task_id)
     worker = ground.session("w1", "identity:p role:implementer")
     answer = dispatch(ground, lead)
     assert (answer["recipient"], answer["task"]["status"]) == (holder["id"], "in_progress")
     assert mail(ground, worker) == []
 
 
-def test_what_has_ended_is_not_done_again(ground: Ground, lead: dict) -> None:
-    worker = ground.session("w", "identity:p role:implementer")
+def test_what_has_ended_is_not_done_again(ground: Ground, lead: dict, store: Store, worker: dict) -> None:
     task_id = dispatch(ground, lead)["task_id"]
-    with ground.store() as store:
-        store.tasks.end(worker, task_id, "failed", "no")
+    store.tasks.end(worker, task_id, "failed", "no")
     ground.sql("UPDATE messages SET read = 1")
     answer = dispatch(ground, lead, completion_wait_seconds=30)
     assert list(answer) == [*ANSWER, "completion"]
@@ -271,8 +264,7 @@ def test_a_key_that_is_a_strangers_is_not_passed_on(ground: Ground, lead: dict) 
     assert mail(ground, helper) == []
 
 
-def test_eight_dispatches_at_once_are_one_task_and_one_message(ground: Ground, lead: dict) -> None:
-    worker = ground.session("w", "identity:p role:implementer")
+def test_eight_dispatches_at_once_are_one_task_and_one_message(ground: Ground, lead: dict, worker: dict) -> None:
     body = """
 from swarm_mcp.agents.dispatch.dispatch import carry_out
 from swarm_mcp.agents.dispatch.request import DispatchRequest
@@ -351,40 +343,36 @@ def finish(ground: Ground, worker: dict, task_id: str, result: str = "all good")
         store.tasks.end(worker, task_id, "done", result)
 
 
-def test_the_wait_ends_with_the_task_and_brings_its_mail(ground: Ground, lead: dict) -> None:
+def test_the_wait_ends_with_the_task_and_brings_its_mail(ground: Ground, lead: dict, store: Store) -> None:
     worker = ground.session("w", "identity:p role:implementer")
     task_id = dispatch(ground, lead)["task_id"]
-    with ground.store() as store:
-        store.messages.send(worker, lead["id"], "about something else")
-        store.messages.send(worker, lead["id"], f"[task:{task_id}] half way")
+    store.messages.send(worker, lead["id"], "about something else")
+    store.messages.send(worker, lead["id"], f"[task:{task_id}] half way")
     thread = later(0.4, lambda: finish(ground, worker, task_id))
-    with ground.store() as store:
-        begun = time.monotonic()
-        answer = carry_out(store, lead, DispatchRequest("Do it", completion_wait_seconds=600))
-        thread.join()
-        assert time.monotonic() - begun < 600
-        ended = answer["completion"]
-        assert ended["waited_ms"] == round(1000 * ended["waited_seconds"]) > 0
-        named = ["status", "task_id", "waited_seconds", "waited_ms", "task_status", "result", "task", "messages"]
-        assert list(ended) == named
-        assert (ended["status"], ended["task_status"], ended["result"]) == ("completed", "done", "all good")
-        assert [m["content"].split("] ")[0] for m in ended["messages"]] == [f"[task:{task_id}"] * 2
-        assert "half way" in ended["messages"][0]["content"] and "all good" in ended["messages"][1]["content"]
-        # Handed out, not yet delivered: no other caller gets them meanwhile, and nothing is lost.
-        assert len(mail(ground, lead)) == 3
-        assert [m["content"] for m in store.messages.peek(lead)] == ["about something else"]
-        store.messages.acknowledge([m["id"] for m in ended["messages"]])
+    begun = time.monotonic()
+    answer = carry_out(store, lead, DispatchRequest("Do it", completion_wait_seconds=600))
+    thread.join()
+    assert time.monotonic() - begun < 600
+    ended = answer["completion"]
+    assert ended["waited_ms"] == round(1000 * ended["waited_seconds"]) > 0
+    named = ["status", "task_id", "waited_seconds", "waited_ms", "task_status", "result", "task", "messages"]
+    assert list(ended) == named
+    assert (ended["status"], ended["task_status"], ended["result"]) == ("completed", "done", "all good")
+    assert [m["content"].split("] ")[0] for m in ended["messages"]] == [f"[task:{task_id}"] * 2
+    assert "half way" in ended["messages"][0]["content"] and "all good" in ended["messages"][1]["content"]
+    # Handed out, not yet delivered: no other caller gets them meanwhile, and nothing is lost.
+    assert len(mail(ground, lead)) == 3
+    assert [m["content"] for m in store.messages.peek(lead)] == ["about something else"]
+    store.messages.acknowledge([m["id"] for m in ended["messages"]])
     assert mail(ground, lead) == ["about something else"]
 
 
-def test_the_wait_ends_in_time(ground: Ground, lead: dict) -> None:
-    worker = ground.session("w", "identity:p role:implementer")
+def test_the_wait_ends_in_time(ground: Ground, lead: dict, store: Store, worker: dict) -> None:
     task_id = dispatch(ground, lead)["task_id"]
-    with ground.store() as store:
-        store.messages.send(worker, lead["id"], f"[task:{task_id}] a question")
-        begun, burnt = time.monotonic(), time.process_time()
-        ended = carry_out(store, lead, DispatchRequest("Do it", completion_wait_seconds=2.0))["completion"]
-        took, used = time.monotonic() - begun, time.process_time() - burnt
+    store.messages.send(worker, lead["id"], f"[task:{task_id}] a question")
+    begun, burnt = time.monotonic(), time.process_time()
+    ended = carry_out(store, lead, DispatchRequest("Do it", completion_wait_seconds=2.0))["completion"]
+    took, used = time.monotonic() - begun, time.process_time() - burnt
     assert took >= 2.0 and used < 1.0, "sleeps, does not spin"
     assert (ended["status"], ended["task_status"], ended["result"]) == ("timeout", "claimed", None)
     assert [m["content"] for m in ended["messages"]] == [f"[task:{task_id}] a question"]
@@ -400,17 +388,15 @@ def test_the_wait_ends_where_the_task_is_gone(ground: Ground, lead: dict) -> Non
     assert (ended["status"], ended["task_id"]) == ("missing", task_id)
 
 
-def test_mail_that_is_being_handed_to_somebody_else_is_left_alone(ground: Ground, lead: dict) -> None:
+def test_mail_that_is_being_handed_to_somebody_else_is_left_alone(ground: Ground, lead: dict, store: Store) -> None:
     worker = ground.session("w", "identity:p role:implementer")
     task_id = dispatch(ground, lead)["task_id"]
     finish(ground, worker, task_id)
-    with ground.store() as store:
-        assert len(store.messages.take(lead)) == 1
-        assert CompletionWait.of(lead, task_id, 5).look(store)["messages"] == []
+    assert len(store.messages.take(lead)) == 1
+    assert CompletionWait.of(lead, task_id, 5).look(store)["messages"] == []
 
 
-def test_the_command_says_what_came_of_it(ground: Ground, lead: dict) -> None:
-    worker = ground.session("w", "identity:p role:implementer")
+def test_the_command_says_what_came_of_it(ground: Ground, lead: dict, worker: dict) -> None:
     done = ground.swarm("dispatch", "Do", "it", "--no-spawn", "--as", lead["id"])
     (task,) = tasks(ground)
     assert (done.code, done.out) == (0, f"dispatched task {task['id']} to implementer {worker['id'][:8]}\n")
@@ -430,8 +416,7 @@ def test_the_command_says_what_came_of_it(ground: Ground, lead: dict) -> None:
     ).out  # fmt: skip
 
 
-def test_the_command_is_refused_in_one_line(ground: Ground, lead: dict) -> None:
-    worker = ground.session("w", "identity:p role:implementer")
+def test_the_command_is_refused_in_one_line(ground: Ground, lead: dict, worker: dict) -> None:
     done = ground.swarm("dispatch", "T", "--as", worker["id"])
     assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
     assert done.err.startswith("swarm-mcp dispatch: dispatch is gateway-only")
@@ -444,8 +429,7 @@ def test_the_command_is_refused_in_one_line(ground: Ground, lead: dict) -> None:
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_what_the_command_has_printed_is_read(ground: Ground, lead: dict, as_json: bool) -> None:
-    worker = ground.session("w", "identity:p role:implementer")
+def test_what_the_command_has_printed_is_read(ground: Ground, lead: dict, as_json: bool, worker: dict) -> None:
     task_id = dispatch(ground, lead)["task_id"]
     finish(ground, worker, task_id)
     more = ["--json"] if as_json else []
@@ -463,8 +447,7 @@ def test_what_the_command_has_printed_is_read(ground: Ground, lead: dict, as_jso
     assert ground.sql("SELECT 1 FROM swarm_deliveries") == []
 
 
-def test_what_the_command_could_not_print_is_not_lost(ground: Ground, lead: dict) -> None:
-    worker = ground.session("w", "identity:p role:implementer")
+def test_what_the_command_could_not_print_is_not_lost(ground: Ground, lead: dict, store: Store, worker: dict) -> None:
     finish(ground, worker, dispatch(ground, lead)["task_id"])
     argv = [*SWARM, "dispatch", "Do it", "--completion-wait", "5", "--as", lead["id"], "--json"]
     process = subprocess.Popen(argv, cwd=ground.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -472,14 +455,12 @@ def test_what_the_command_could_not_print_is_not_lost(ground: Ground, lead: dict
     process.stdout = None
     process.communicate(timeout=60)
     assert process.returncode == 0
-    with ground.store() as store:
-        (left,) = store.messages.peek(lead)
+    (left,) = store.messages.peek(lead)
     assert "all good" in left["content"]
 
 
 @requirement("P-22")
-def test_the_tool_hands_over_and_waits(ground: Ground, lead: dict) -> None:
-    worker = ground.session("w", "identity:p role:implementer")
+def test_the_tool_hands_over_and_waits(ground: Ground, lead: dict, worker: dict) -> None:
     with Server(ground) as server:
         assert server.text("dispatch", {"title": "T"}) == "Not registered. Call register first."
         row = server.value("register", {"directory": ground.scope, "label": GATEWAY})
@@ -497,10 +478,9 @@ def test_the_tool_hands_over_and_waits(ground: Ground, lead: dict) -> None:
         wait_for(lambda: mail(ground, row) == [], 5)  # delivered mail is read
 
 
-def test_a_dispatch_needs_no_second_look_without_change(ground: Ground, lead: dict) -> None:
-    with ground.store() as store:
-        under_way = Dispatch(lead, DispatchRequest("Do it", spawn=False, completion_wait_seconds=5))
-        assert under_way.advance(store) is None
-        assert 4 < under_way.seconds_left() <= 5
-        assert under_way.advance(store) is None
-        assert len(tasks(ground)) == 1
+def test_a_dispatch_needs_no_second_look_without_change(ground: Ground, lead: dict, store: Store) -> None:
+    under_way = Dispatch(lead, DispatchRequest("Do it", spawn=False, completion_wait_seconds=5))
+    assert under_way.advance(store) is None
+    assert 4 < under_way.seconds_left() <= 5
+    assert under_way.advance(store) is None
+    assert len(tasks(ground)) == 1

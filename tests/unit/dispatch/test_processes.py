@@ -7,33 +7,21 @@ import threading
 from pathlib import Path
 
 import pytest
-from support import supervised
 from support.fixtures import Ground, Sleeper, wait_for
 from support.requirement import requirement
-from support.supervised import GATEWAY, alive, child_of, dispatch, mutexes, over, reaches, run_of, task
+from support.supervised import alive, child_of, dispatch, mutexes, over, reaches, run_of, task
 
 from swarm_mcp.agents.dispatch.dispatch import Dispatch, carry_out
 from swarm_mcp.agents.dispatch.processes import Processes
 from swarm_mcp.agents.dispatch.request import DispatchRequest, SpawnFailed, WorkerSpec
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import runs
+from swarm_mcp.store import Store, runs
 
 pytestmark = pytest.mark.slow
 
 WAIT = "while [ ! -e go ]; do sleep 0.05; done"
 FOR_EVER = "echo $$ > pid; sleep 600 & wait"
-
-
-@pytest.fixture
-def lead(ground: Ground):
-    yield ground.session("lead", GATEWAY)
-    supervised.end_all(ground)
-
-
-def mail(ground: Ground, row: dict) -> list[str]:
-    found = ground.sql("SELECT content FROM messages WHERE recipient = ? ORDER BY id", row["id"])
-    return [each["content"] for each in found]
 
 
 def events(ground: Ground, answer: dict) -> list[str]:
@@ -64,7 +52,7 @@ def test_a_dispatched_task_is_done_by_a_process_that_outlives_the_dispatch(groun
     told = (ground.repo / "told").read_text()
     assert "Mind the tests" in told and told.endswith(f"{answer['task_id']} implementer\n")
     assert events(ground, answer)[:3] == ["created", "reserved", "claimed"] and events(ground, answer)[-1] == "updated"
-    (word,) = mail(ground, lead)
+    (word,) = ground.mail(lead["id"])
     assert "Done" in word and "fine" in word
     assert ground.sql("SELECT * FROM instances WHERE id = ?", worker["id"]) == []
     assert list(Path(os.environ["SWARM_STATE_DIR"], "work").iterdir()) == []
@@ -76,7 +64,7 @@ def test_naming_a_harness_starts_a_worker(ground: Ground, lead: dict) -> None:
     idle = ground.session("idle", "identity:p role:implementer")
     answer = dispatch(ground, lead, "Mine", "echo did it", completion_wait_seconds=20)
     assert (answer["status"], answer["completion"]["result"]) == ("spawned", "did it")
-    assert mail(ground, idle) == []
+    assert ground.mail(idle["id"]) == []
     taken = dispatch(ground, lead, "Taken", spawn=False, harness="")
     assert (taken["status"], taken["recipient"]) == ("dispatched", idle["id"])
     done = ground.process(
@@ -118,14 +106,13 @@ print("theirs")"""
     assert task(ground, answer)["result"] == "mine"
 
 
-def test_a_worker_that_ends_before_the_dispatch_looks(ground: Ground, lead: dict) -> None:
-    with ground.store() as store:
-        under_way = Dispatch(lead, DispatchRequest("Do it", harness="process", command="echo quick", spawner="process"))
-        assert under_way.advance(store) is None
-        made = {"task_id": ground.sql("SELECT id FROM tasks")[0]["id"]}
-        reaches(ground, made, "done")
-        over(ground, made)
-        answer = under_way.advance(store)
+def test_a_worker_that_ends_before_the_dispatch_looks(ground: Ground, lead: dict, store: Store) -> None:
+    under_way = Dispatch(lead, DispatchRequest("Do it", harness="process", command="echo quick", spawner="process"))
+    assert under_way.advance(store) is None
+    made = {"task_id": ground.sql("SELECT id FROM tasks")[0]["id"]}
+    reaches(ground, made, "done")
+    over(ground, made)
+    answer = under_way.advance(store)
     assert (answer["status"], answer["task"]["status"], answer["task"]["result"]) == ("spawned", "done", "quick")
     assert mutexes(ground) == []
 
@@ -164,10 +151,10 @@ def test_dispatches_at_once_start_one_worker(ground: Ground, lead: dict) -> None
     again = dispatch(ground, lead, script=script)
     assert again["status"] == "dispatched"
     worker = {"id": again["recipient"]}
-    assert mail(ground, worker) == [f"[task:{again['task_id']}] Do it"]
+    assert ground.mail(worker["id"]) == [f"[task:{again['task_id']}] Do it"]
     assert ground.sql("SELECT * FROM messages WHERE read = 0") == [], "it had them with its start"
     dispatch(ground, lead, script=script, message="Hurry")
-    assert mail(ground, worker)[1:] == [f"[task:{again['task_id']}] Hurry"]
+    assert ground.mail(worker["id"])[1:] == [f"[task:{again['task_id']}] Hurry"]
     ground.repo.joinpath("go").touch()
     reaches(ground, again, "done")
     assert (ground.repo / "runs").read_text() == "x\n"
@@ -189,20 +176,19 @@ def test_the_worker_of_a_killed_dispatch_is_found_by_the_next(ground: Ground, le
     assert len(ground.sql("SELECT * FROM swarm_runs")) == 1
 
 
-def test_a_worker_that_comes_up_after_it_was_replaced_does_nothing(ground: Ground, lead: dict) -> None:
-    with ground.store() as store:
-        made = store.tasks.request(lead, {"type": "implement", "title": "T", "idempotency_key": "k"})["task"]
-        late = WorkerSpec(
-            lead, made["id"], "late", "implementer", "process", ("touch", "done"), ground.scope, message="T",
-            lock=runs.name_of("implementer", "k"),
-        )  # fmt: skip
-        ground.add(
-            "context", id="c", scope=ground.scope, instance_id=lead["id"], file=late.lock, type="lock",
-            content='{"stage": "started", "instance_id": "other"}', task_id=made["id"],
-        )  # fmt: skip
-        facts = Processes().start(store, late)
-        with pytest.raises(SpawnFailed, match="another worker is being started"):
-            wait_for(lambda: Processes().look(store, facts))
+def test_a_worker_that_comes_up_after_it_was_replaced_does_nothing(ground: Ground, lead: dict, store: Store) -> None:
+    made = store.tasks.request(lead, {"type": "implement", "title": "T", "idempotency_key": "k"})["task"]
+    late = WorkerSpec(
+        lead, made["id"], "late", "implementer", "process", ("touch", "done"), ground.scope, message="T",
+        lock=runs.name_of("implementer", "k"),
+    )  # fmt: skip
+    ground.add(
+        "context", id="c", scope=ground.scope, instance_id=lead["id"], file=late.lock, type="lock",
+        content='{"stage": "started", "instance_id": "other"}', task_id=made["id"],
+    )  # fmt: skip
+    facts = Processes().start(store, late)
+    with pytest.raises(SpawnFailed, match="another worker is being started"):
+        wait_for(lambda: Processes().look(store, facts))
     assert task(ground, {"task_id": made["id"]})["status"] == "open"
     assert not (ground.repo / "done").exists()
 

@@ -13,6 +13,7 @@ from support.serving import Server
 from support.supervised import GATEWAY, alive, dispatch, run_of
 
 from swarm_mcp.errors import Refused
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -113,39 +114,38 @@ def test_kill_9_of_the_worker_loses_neither_question_nor_answer(ground: Ground, 
     assert TOLD in (ground.repo / "told-1").read_text()
 
 
-def test_who_asks_and_who_answers(ground: Ground, lead: dict) -> None:
+def test_who_asks_and_who_answers(ground: Ground, lead: dict, store: Store) -> None:
     worker, other = ground.session("worker", "identity:p"), ground.session("other", "identity:p")
-    with ground.store() as store:
-        task = store.tasks.request(lead, {"type": "fix", "title": "port it"})["task"]
-        with pytest.raises(Refused, match="Only the assignee"):
-            store.questions.ask(worker, task.id, QUESTION)
-        store.tasks.claim(worker, task.id)
-        with pytest.raises(Refused, match="waits for no answer"):
-            store.questions.answer(lead, task.id, "any")
-        asked, notices = store.questions.ask(worker, task.id, QUESTION)
-        assert [who for who, _ in notices] == [lead["id"]]
-        assert store.questions.ask(worker, task.id, QUESTION) == (asked, [])  # the same once more
-        for text, why in (("Which colour?", "not answered yet"), (" ", "is empty"), ("x" * 10_001, "more than 10000")):
-            with pytest.raises(Refused, match=why):
-                store.questions.ask(worker, task.id, text)
-        with pytest.raises(Refused, match="Only the assignee"):
-            store.questions.ask(other, task.id, QUESTION)
-        assert store.questions.answer(lead, task.id, "the newer one").answer == "the newer one"
-        with pytest.raises(Refused, match="waits for no answer"):
-            store.questions.answer(lead, task.id, "the older one")
-        again, _ = store.questions.ask(worker, task.id, QUESTION)
-        assert again.answer == "the newer one"
-        store.tasks.report_progress(worker, task.id, "on it", "waits for CI")
-        second, _ = store.questions.ask(worker, task.id, "Which colour?")
-        store.questions.told([asked.id, second.id])
-        assert [one.id for one in store.questions.untold(task.id)] == [second.id]  # nothing to be told yet
-        store.tasks.end(worker, task.id, "done")
-        with pytest.raises(Refused, match="Task is done: nobody waits"):
-            store.questions.answer(lead, task.id, "red")
-        assert store.questions.waiting(worker) == []
-        ground.sql("UPDATE tasks SET updated_at = 1")
-        store.cleanup.clean()
-        assert ground.sql("SELECT * FROM swarm_questions") == []
+    task = store.tasks.request(lead, {"type": "fix", "title": "port it"})["task"]
+    with pytest.raises(Refused, match="Only the assignee"):
+        store.questions.ask(worker, task.id, QUESTION)
+    store.tasks.claim(worker, task.id)
+    with pytest.raises(Refused, match="waits for no answer"):
+        store.questions.answer(lead, task.id, "any")
+    asked, notices = store.questions.ask(worker, task.id, QUESTION)
+    assert [who for who, _ in notices] == [lead["id"]]
+    assert store.questions.ask(worker, task.id, QUESTION) == (asked, [])  # the same once more
+    for text, why in (("Which colour?", "not answered yet"), (" ", "is empty"), ("x" * 10_001, "more than 10000")):
+        with pytest.raises(Refused, match=why):
+            store.questions.ask(worker, task.id, text)
+    with pytest.raises(Refused, match="Only the assignee"):
+        store.questions.ask(other, task.id, QUESTION)
+    assert store.questions.answer(lead, task.id, "the newer one").answer == "the newer one"
+    with pytest.raises(Refused, match="waits for no answer"):
+        store.questions.answer(lead, task.id, "the older one")
+    again, _ = store.questions.ask(worker, task.id, QUESTION)
+    assert again.answer == "the newer one"
+    store.tasks.report_progress(worker, task.id, "on it", "waits for CI")
+    second, _ = store.questions.ask(worker, task.id, "Which colour?")
+    store.questions.told([asked.id, second.id])
+    assert [one.id for one in store.questions.untold(task.id)] == [second.id]  # nothing to be told yet
+    store.tasks.end(worker, task.id, "done")
+    with pytest.raises(Refused, match="Task is done: nobody waits"):
+        store.questions.answer(lead, task.id, "red")
+    assert store.questions.waiting(worker) == []
+    ground.sql("UPDATE tasks SET updated_at = 1")
+    store.cleanup.clean()
+    assert ground.sql("SELECT * FROM swarm_questions") == []
 
 
 def test_an_agent_does_not_answer(ground: Ground, lead: dict) -> None:

@@ -128,9 +128,7 @@ ALL = "a" + "".join([*COMMANDS, *SIGNS]) + "b"
 
 
 @pytest.mark.parametrize("odd", [ALL, "-x;"], ids=["every sign", "like a flag"])
-def test_a_worker_is_started_by_odd_names(
-    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str
-) -> None:
+def test_a_worker_is_started_by_odd_names(ground: Ground, tmp_path: Path, monkeypatch, odd: str) -> None:
     trap = tmp_path / "sprung"
     monkeypatch.setenv("TRAP", str(trap))
     lead = ground.session("lead", GATEWAY)

@@ -13,7 +13,7 @@ from support.supervised import mutexes
 from swarm_mcp.agents.dispatch.dispatch import Dispatch, carry_out
 from swarm_mcp.agents.dispatch.request import SPAWNERS, DispatchRequest, SpawnFailed, UiShells, spawner
 from swarm_mcp.domain import Lock
-from swarm_mcp.store import runs
+from swarm_mcp.store import Store, runs
 
 pytestmark = pytest.mark.slow
 
@@ -208,12 +208,11 @@ def test_a_waiting_order_is_not_doubled_however_old(ground: Ground, lead: dict) 
     assert len(orders(ground)) == 1
 
 
-def test_the_lock_goes_with_its_holder(ground: Ground, lead: dict) -> None:
+def test_the_lock_goes_with_its_holder(ground: Ground, lead: dict, store: Store) -> None:
     dispatch(ground, lead)
     other = ground.session("lead2", GATEWAY)
     ground.sql("UPDATE ui_commands SET status = 'failed', claimed_by = 'ui', started_at = 1, completed_at = 1")
-    with ground.store() as store:
-        store.instances.remove(lead["id"])
+    store.instances.remove(lead["id"])
     assert mutexes(ground) == []
     assert "ui_command_id" in dispatch(ground, other)
 
@@ -270,9 +269,7 @@ def test_an_order_that_has_vanished_is_a_failure(ground: Ground, lead: dict) -> 
         UiShells().look(store, {"ui_command_id": 7, "instance_id": "i"})
 
 
-def test_a_fault_in_a_spawner_does_not_block_the_next_dispatch(
-    ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_in_a_spawner_does_not_block_the_next_dispatch(ground: Ground, lead: dict, monkeypatch) -> None:
     def fault(*_anything) -> dict:
         raise RuntimeError("bug")
 
@@ -284,18 +281,16 @@ def test_a_fault_in_a_spawner_does_not_block_the_next_dispatch(
     assert "ui_command_id" in dispatch(ground, lead)
 
 
-def test_the_lock_does_not_outlive_the_task(ground: Ground, lead: dict) -> None:
+def test_the_lock_does_not_outlive_the_task(ground: Ground, lead: dict, store: Store) -> None:
     task_id = dispatch(ground, lead)["task_id"]
-    with ground.store() as store:
-        store.tasks.end(lead, task_id, "cancelled")
-        for lock in mutexes(ground):
-            assert runs.is_void(store.database, Lock(lock))
+    store.tasks.end(lead, task_id, "cancelled")
+    for lock in mutexes(ground):
+        assert runs.is_void(store.database, Lock(lock))
 
 
-def test_a_spawn_is_waited_for_without_looking_all_the_time(ground: Ground, lead: dict) -> None:
+def test_a_spawn_is_waited_for_without_looking_all_the_time(ground: Ground, lead: dict, store: Store) -> None:
     burnt = time.process_time()
-    with ground.store() as store:
-        under_way = Dispatch(lead, DispatchRequest("Do it", spawner="ui", wait_seconds=None))
-        assert under_way.advance(store) is None and 4.5 < under_way.seconds_left() <= 5
+    under_way = Dispatch(lead, DispatchRequest("Do it", spawner="ui", wait_seconds=None))
+    assert under_way.advance(store) is None and 4.5 < under_way.seconds_left() <= 5
     dispatch(ground, lead, "Other", wait_seconds=0.7)
     assert time.process_time() - burnt < 0.4

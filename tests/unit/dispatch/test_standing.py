@@ -19,6 +19,7 @@ from swarm_mcp.agents.dispatch import processes, standing
 from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.agents.dispatch.standing import StandingWorker
 from swarm_mcp.agents.harness.outcome import Cost, added
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -188,52 +189,48 @@ def test_a_worker_that_waits_for_an_answer_leaves_its_place_to_others(ground: Gr
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("waits", [True, False])
-def test_a_place_is_free_once_the_turn_has_ended(ground: Ground, lead: dict, limits, waits: bool) -> None:
+def test_a_place_is_free_once_the_turn_has_ended(ground: Ground, lead: dict, limits, waits: bool, store: Store) -> None:
     """A worker that has asked is at work until its turn ends; a paused one is not."""
     (ground.folder / "ask.py").write_text(ASK)
     asks = requested(ground, lead, "asks")
     told: list[str] = []
     limits(standing, LOOK_SECONDS=0.0)
-    with ground.store() as store:
-        row = store.instances.live(lead["id"])
-        request = DispatchRequest("", harness="process", command=f"{sys.executable} {ground.folder}/ask.py")
-        work = StandingWorker(
-            store, row, request, most=1, tell=lambda task, words: told.append(f"{task.title} {words}")
-        )
-        wait_for(lambda: work.advance(store) or ground.sql("SELECT 1 FROM swarm_questions"), SECONDS)
-        later = requested(ground, lead, "later")
-        for _ in range(20):
-            work.advance(store)
-        assert store.runs.of_task(ground.scope, later) == []
-        if waits:
-            (ground.repo / "go").touch()
-        else:
-            processes.pause(store, row, asks)
-        wait_for(lambda: work.advance(store) or store.runs.of_task(ground.scope, later), SECONDS)
+    row = store.instances.live(lead["id"])
+    request = DispatchRequest("", harness="process", command=f"{sys.executable} {ground.folder}/ask.py")
+    work = StandingWorker(store, row, request, most=1, tell=lambda task, words: told.append(f"{task.title} {words}"))
+    wait_for(lambda: work.advance(store) or ground.sql("SELECT 1 FROM swarm_questions"), SECONDS)
+    later = requested(ground, lead, "later")
+    for _ in range(20):
+        work.advance(store)
+    assert store.runs.of_task(ground.scope, later) == []
+    if waits:
         (ground.repo / "go").touch()
-        wait_for(lambda: work.advance(store) or status(ground, later) == "done", SECONDS)
-        assert ("asks asks a person" if waits else "asks paused") in told
-        assert status(ground, asks) == "in_progress"
+    else:
+        processes.pause(store, row, asks)
+    wait_for(lambda: work.advance(store) or store.runs.of_task(ground.scope, later), SECONDS)
+    (ground.repo / "go").touch()
+    wait_for(lambda: work.advance(store) or status(ground, later) == "done", SECONDS)
+    assert ("asks asks a person" if waits else "asks paused") in told
+    assert status(ground, asks) == "in_progress"
 
 
 @pytest.mark.thorough
-def test_after_a_failure_it_starts_none_for_a_while(ground: Ground, lead: dict, limits) -> None:
+def test_after_a_failure_it_starts_none_for_a_while(ground: Ground, lead: dict, limits, store: Store) -> None:
     bad = requested(ground, lead, "bad")
     request = DispatchRequest("", harness="process", command="/bin/sh -c 'exit 4'")
     limits(standing, BACK_OFF=100_000.0, LONGEST_BACK_OFF=100_000.0)
-    with ground.store() as store:
-        row = store.instances.live(lead["id"])
-        work = StandingWorker(store, row, request, most=1)
-        wait_for(lambda: work.advance(store) or work.counts_of_ends["failed"] == 1, SECONDS)
-        after = requested(ground, lead, "after")
-        looks: list[bool] = []
-        wait_for(lambda: looks.append(work.advance(store)) or (not work.is_busy and len(looks) > 100), SECONDS)
-        assert (status(ground, bad), status(ground, after), any(looks)) == ("failed", "open", False)
-        fresh = StandingWorker(store, row, request._replace(command="/bin/true"), most=1)
-        wait_for(lambda: fresh.advance(store) or fresh.counts_of_ends["done"] == 1, SECONDS)
-        assert status(ground, after) == "done"
-        fresh.end()
-        wait_for(lambda: fresh.advance(store), SECONDS)
+    row = store.instances.live(lead["id"])
+    work = StandingWorker(store, row, request, most=1)
+    wait_for(lambda: work.advance(store) or work.counts_of_ends["failed"] == 1, SECONDS)
+    after = requested(ground, lead, "after")
+    looks: list[bool] = []
+    wait_for(lambda: looks.append(work.advance(store)) or (not work.is_busy and len(looks) > 100), SECONDS)
+    assert (status(ground, bad), status(ground, after), any(looks)) == ("failed", "open", False)
+    fresh = StandingWorker(store, row, request._replace(command="/bin/true"), most=1)
+    wait_for(lambda: fresh.advance(store) or fresh.counts_of_ends["done"] == 1, SECONDS)
+    assert status(ground, after) == "done"
+    fresh.end()
+    wait_for(lambda: fresh.advance(store), SECONDS)
 
 
 def test_dependents_come_after_what_they_depend_on_and_the_urgent_come_first(ground: Ground, lead: dict, poll: Poll):

@@ -3,6 +3,8 @@
 import random
 
 import pytest
+from explore.history import Ended, Left, judged
+from explore.world import KILL, Decision
 from support.history import Answer, Held, Look, doubles, falling, false_answers, judge, judge_handed, reaches, slips
 
 WORLD = ["src/a.py", "src/b.py", "src/deep/c.py", "docs/x.md", "README.md"]
@@ -124,3 +126,38 @@ def test_what_is_wrong_with_what_was_handed_is_found() -> None:
     assert judge_handed(claims, sent, sent[1:], ends).lost == [("A", "x")]
     assert judge_handed(claims, sent, [*sent, ("A", "x"), ("A", "z")], ends).doubled == [("A", "x"), ("A", "z")]
     assert judge_handed(claims, sent, sent, [*ends, {}]).differing == [("t1", "done | done | nothing")]
+
+
+def schedule(*lines: str, level: str = "keep", killed: int | None = None) -> Ended:
+    """Return a schedule of these words, each behind the number of its process; `killed`: a process at its end."""
+    words = [(int(line[0]), line[2:].split(" ")) for line in lines]
+    roles = ("holds",) * (1 + max(process for process, _words in words))
+    if killed is None:
+        return Ended(roles, level, words, list(range(len(words))), [], set())
+    words.append((killed, ["dies"]))
+    return Ended(roles, level, words, list(range(len(words))), [Decision(killed, 1, KILL, 0)], {killed})
+
+
+def test_a_release_that_is_told_after_the_lock_has_come_back_ends_the_earlier_grant() -> None:
+    before = ("1 wants notes.md exclusive 0", "1 locked notes.md a 1", "1 frees notes.md", "0 wants notes.md exclusive 0",
+        "0 locked notes.md b 2", "0 gives notes.md instance-1", "0 gave notes.md instance-1 3")  # fmt: skip
+    told = schedule(*before, "1 freed notes.md 1")
+    assert judged(told, Left([("instance-1", "notes.md", None)], [], [], [])) == []
+    assert "in the end the store says that instance-1 has no lock" in judged(told, Left([], [], [], []))[0]
+    released = schedule(*before, "1 freed notes.md 1", "1 frees notes.md", "1 freed notes.md 1")
+    assert judged(released, Left([], [], [], [])) == []
+
+
+def test_a_lock_that_a_killed_call_had_for_a_moment_was_released() -> None:
+    lines = ["0 tries notes.md", "1 wants notes.md exclusive 0", "1 refused notes.md instance-0"]
+    text = "[auto] notes.md is free: claude-code session 0 (instance instance-0) released it"
+    left = Left([], [("instance-1", text, 0, 1)], [], [])
+    assert judged(schedule(*lines, killed=0), left) == []
+    assert judged(schedule(lines[1], "1 waits behind notes.md instance-0", killed=0), left) != []
+
+
+def test_a_lock_that_a_team_has_not_confirmed_may_be_lost_if_its_holder_is_told() -> None:
+    ended = schedule("1 wants notes.md exclusive 0", "1 locked notes.md a 1", "0 far asks notes.md", killed=1)
+    text = "[auto] Your lock on /work/notes.md held on this machine only, and holds no longer: far has had it"
+    assert judged(ended, Left([], [("instance-1", text, 0, 1)], [], [])) == []
+    assert "instance-1 has no lock" in judged(ended, Left([], [], [], []))[0]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.altered import Listening
+from support.files import files_at, folder_at, program_at, text_at
 from support.fixtures import SWARM, Ground
 from support.sessions import ROOT, fault_lines
 from support.traced import note
@@ -42,9 +43,9 @@ class Repo:
     def commit(self, *names: str, **env: str) -> subprocess.CompletedProcess:
         """Change these files and try to commit everything."""
         for name in names:
-            path = self.top / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(path.read_text() + "x\n" if path.exists() else "x\n")
+            folder_at((self.top / name).parent)
+            with (self.top / name).open("a") as file:
+                file.write("x\n")
         self.git("add", "-A")
         return self.git("commit", "-m", "change", ok=False, **env)
 
@@ -70,8 +71,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The repository of each test, to be copied."""
     top = tmp_path_factory.mktemp("guarded")
     (top / "docs").mkdir()
-    for name in ("a.txt", "b.txt", "docs/c.txt"):
-        (top / name).write_text("1\n")
+    files_at(top, dict.fromkeys(("a.txt", "b.txt", "docs/c.txt"), "1\n"))
     person = ("-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
     for words in (("init", "-q", "-b", "main"), ("add", "-A"), (*person, "commit", "-q", "-m", "first")):
         subprocess.run(["git", *words], cwd=top, check=True)
@@ -98,9 +98,7 @@ def peer(repo: Repo) -> dict:
 
 
 def user_hook(folder: Path, name: str, log: Path, then: str = "") -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(RECORDS.format(log=log, then=then))
-    (folder / name).chmod(0o755)
+    program_at(folder / name, RECORDS.format(log=log, then=then))
 
 
 def test_only_the_locks_on_what_is_committed_are_read(repo: Repo, peer: dict, listening: Listening):
@@ -109,10 +107,7 @@ def test_only_the_locks_on_what_is_committed_are_read(repo: Repo, peer: dict, li
         columns = {"scope": repo.ground.scope, "instance_id": peer["id"], "type": "lock", "content": ""}
         repo.ground.add("context", id=f"lock-{number}", file=file, path_key=file, **columns)
     read = listening(Database, "rows")
-    for name in ("a.txt", "docs/c.txt", "src/7.py"):
-        path = repo.top / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("other words\n")
+    files_at(repo.top, dict.fromkeys(("a.txt", "docs/c.txt", "src/7.py"), "other words\n"))
     repo.git("add", "-A")
     found = refusals("pre-commit", str(repo.top))
     assert [refusal.file for refusal in found] == ["a.txt", "src/7.py"] and sum(len(call.result) for call in read) < 50
@@ -177,11 +172,10 @@ def test_with_auto_a_commit_meets_what_others_have_changed_without_a_lock(repo: 
     assert repo.git("commit", "-m", "x").stderr == ""
 
 
-def test_what_auto_finds_as_json_and_for_a_session(repo: Repo, traces, monkeypatch):
+def test_what_auto_finds_as_json_and_for_a_session(repo: Repo, traces, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_AUTO", "turn")
     row, mine = traces("theirs", "a.txt", "b.txt"), traces("mine", "docs/c.txt")
-    for name in ("a.txt", "b.txt", "docs/c.txt"):
-        (repo.top / name).write_text("2\n")
+    files_at(repo.top, dict.fromkeys(("a.txt", "b.txt", "docs/c.txt"), "2\n"))
     repo.git("add", "-A")
     done = repo.guard("check", "--auto", "--json", "--as", mine["id"])
     changed = {(one["file"], one["instance_id"]) for one in done.json["changed"]}
@@ -210,7 +204,7 @@ def test_auto_says_a_lock_first_and_lets_pass_where_traces_cannot_be_read(repo: 
     assert repo.git("commit", "-m", "x").returncode == 0
 
 
-def test_auto_records_that_the_traces_could_not_be_read(repo: Repo, traces, monkeypatch):
+def test_auto_records_that_the_traces_could_not_be_read(repo: Repo, traces, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_AUTO", "turn")
     traces("theirs", "a.txt")
     (journal,) = Path(place_of(str(repo.top))).iterdir()
@@ -326,10 +320,8 @@ def test_pushes(repo: Repo, tmp_path: Path):
 
 def test_whatever_is_broken_lets_the_commit_pass(repo: Repo, peer: dict, tmp_path: Path):
     repo.guard("install")
-    slow = tmp_path / "slow"
-    slow.write_text("#!/bin/sh\nexec sleep 30\n")
-    broken = tmp_path / "broken"
-    broken.write_text("#!/bin/sh\necho 'No module named swarm_mcp' >&2\nexit 1\n")
+    slow = text_at(tmp_path / "slow", "#!/bin/sh\nexec sleep 30\n")
+    broken = text_at(tmp_path / "broken", "#!/bin/sh\necho 'No module named swarm_mcp' >&2\nexit 1\n")
     for path in (slow, broken):
         path.chmod(0o755)
     for command in (str(broken), "/nowhere/swarm-mcp", "'"):
@@ -353,41 +345,36 @@ def test_whatever_is_broken_lets_the_commit_pass(repo: Repo, peer: dict, tmp_pat
     assert repo.commit("a.txt").returncode == 1, "and all the time the guard was in force"
 
 
-def lay_none(repo: Repo, log: Path) -> None:
-    shutil.rmtree(repo.top / ".git" / "hooks")
+# the place of hooks that are there before, and their names
+LAYS = {
+    "none": ("", ()),
+    "samples": ("", ()),
+    "own": (".git/hooks", ("pre-commit", "commit-msg", "pre-push", "reference-transaction")),
+    "husky": (".husky/_", ("pre-commit", "commit-msg", "pre-push")),
+    "shared": ("~/my hooks", ("pre-commit", "commit-msg", "pre-push")),
+}
 
 
-def lay_samples(repo: Repo, log: Path) -> None:
-    (repo.top / ".git" / "hooks").mkdir(exist_ok=True)
-    (repo.top / ".git" / "hooks" / "pre-commit.sample").write_text("sample")
-
-
-def lay_own(repo: Repo, log: Path) -> None:
-    for name in ("pre-commit", "commit-msg", "pre-push", "reference-transaction"):
-        user_hook(repo.top / ".git" / "hooks", name, log)
-
-
-def lay_husky(repo: Repo, log: Path) -> None:
-    for name in ("pre-commit", "commit-msg", "pre-push"):
-        user_hook(repo.top / ".husky" / "_", name, log)
-    config = repo.top / ".git" / "config"
-    config.write_text(config.read_text() + "[core]\n\t; by husky\n\thooksPath=.husky/_   # theirs\n")
-
-
-def lay_shared(repo: Repo, log: Path) -> None:
-    for name in ("pre-commit", "commit-msg", "pre-push"):
-        user_hook(Path(os.environ["HOME"]) / "my hooks", name, log)
-    repo.git("config", "--global", "core.hooksPath", "~/my hooks")
-
-
-LAYS = {"none": lay_none, "samples": lay_samples, "own": lay_own, "husky": lay_husky, "shared": lay_shared}
+def lay_hooks(repo: Repo, lay: str, log: Path) -> None:
+    place, names = LAYS[lay]
+    for name in names:
+        user_hook(repo.top / os.path.expanduser(place), name, log)
+    if lay == "none":
+        shutil.rmtree(repo.top / ".git" / "hooks")
+    elif lay == "samples":
+        text_at(repo.top / ".git" / "hooks" / "pre-commit.sample", "sample")
+    elif lay == "husky":
+        config = repo.top / ".git" / "config"
+        config.write_text(config.read_text() + "[core]\n\t; by husky\n\thooksPath=.husky/_   # theirs\n")
+    elif lay == "shared":
+        repo.git("config", "--global", "core.hooksPath", place)
 
 
 @pytest.mark.parametrize("lay", LAYS)
 @pytest.mark.sampled
 def test_hooks_that_are_there_run_as_before_and_uninstall_leaves_no_trace(repo: Repo, lay: str, tmp_path: Path):
     log = tmp_path / "log"
-    LAYS[lay](repo, log)
+    lay_hooks(repo, lay, log)
     before = repo.insides()
     first = repo.guard("install", "--json").json
     assert first["changed"] and first["way"] == ("beside" if lay in ("none", "samples") else "dispatcher")
@@ -518,8 +505,7 @@ def test_the_framework_s_entry_is_the_same_guard(repo: Repo, peer: dict):
 @pytest.mark.parametrize("hook", ["pre-commit", "pre-push"])
 def test_nothing_that_the_repository_names_is_run_by_a_check(repo: Repo, peer: dict, hook: str, tmp_path: Path):
     sprung, trap = tmp_path / "sprung", tmp_path / "trap"
-    trap.write_text(f'#!/bin/sh\necho "$@" >> {sprung}\ncat\n')
-    trap.chmod(0o755)
+    program_at(trap, f'#!/bin/sh\necho "$@" >> {sprung}\ncat\n')
     repo.git("commit", "-q", "--allow-empty", "-m", "second")
     repo.commit("docs/c.txt")
     for setting in ("core.fsmonitor", "core.pager", "core.editor", "diff.external", "diff.any.command",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import folder_at, text_at
 from support.fixtures import Ground
 
 from swarm_mcp.agents.harness import registry
@@ -76,8 +77,7 @@ class Turn:
         if server:
             settings["permissions"] = server.server.url
             env[TOKEN] = server.server.headers["Authorization"]
-        path = folder.parent / "acp.json"
-        path.write_text(json.dumps(settings))
+        path = text_at(folder.parent / "acp.json", json.dumps(settings))
         done = subprocess.run(argv_of("acp", str(path)), input="say", env=env, text=True,
                               capture_output=True)  # fmt: skip
         state: dict[str, Any] = {}
@@ -100,9 +100,7 @@ class Turn:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "work"
-    made.mkdir()
-    return made
+    return folder_at(tmp_path / "work")
 
 
 def test_a_turn_becomes_events(folder: Path) -> None:

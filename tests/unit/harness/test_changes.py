@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.files import files_at
 from support.harness_fixtures import Scripted, run_of, seen_of
 
 from swarm_hook_core import traces
@@ -26,8 +27,7 @@ def checkout(tmp_path: Path) -> Path:
     folder = tmp_path / "checkout"
     (folder / "lib").mkdir(parents=True)
     git(folder, "init", "-q")
-    for name in ("a", "b", "lib/c"):
-        (folder / name).write_text("one\n")
+    files_at(folder, dict.fromkeys(("a", "b", "lib/c"), "one\n"))
     (folder / ".gitignore").write_text("built\n")
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "first")
@@ -71,8 +71,7 @@ def test_files_and_commits(checkout: Path) -> None:
 def test_what_others_wrote_meanwhile_is_not_said_to_be_its_own(checkout: Path) -> None:
     journal(checkout, THEIRS, "lib/c")  # before it began
     watch = ChangeWatch(str(checkout))
-    for name in ("a", "b", "lib/c", "theirs"):
-        (checkout / name).write_text("two\n")
+    files_at(checkout, dict.fromkeys(("a", "b", "lib/c", "theirs"), "two\n"))
     journal(checkout, THEIRS, "a")
     journal(checkout, THEIRS, "b")
     journal(checkout, THEIRS, "theirs")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.files import text_at
 from support.fixtures import FOLDERS, wait_for
 from support.harness_fixtures import gone_within, is_alive
 from support.requirement import requirement
@@ -53,7 +54,7 @@ def supervisor(tmp_path, rest: str) -> tuple[subprocess.Popen, list[int]]:
     return process, [int(word) for word in process.stdout.readline().split()]
 
 
-def test_a_supervisor_that_is_killed_leaves_nobody_behind(tmp_path):
+def test_a_supervisor_that_is_killed_leaves_nobody_behind(tmp_path: Path):
     process, pids = supervisor(tmp_path, "run.start().wait()")
     with process:
         assert len(pids) == 3 and all(map(is_alive, pids))
@@ -93,7 +94,7 @@ with ended_by_signals(run):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere only the group is found")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.thorough
-def test_what_has_an_empty_environment_ends_with_the_run(tmp_path, number):
+def test_what_has_an_empty_environment_ends_with_the_run(tmp_path: Path, number):
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", "-c", UNMARKED_SUPERVISOR], cwd=tmp_path, stdout=subprocess.PIPE
     )
@@ -109,7 +110,7 @@ def test_what_has_an_empty_environment_ends_with_the_run(tmp_path, number):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere only the group is found")
-def test_a_process_that_has_just_been_started_is_known_by_its_mark(monkeypatch):
+def test_a_process_that_has_just_been_started_is_known_by_its_mark(monkeypatch: pytest.MonkeyPatch):
     """For a moment after `Popen` has returned, the new program's environment cannot be read yet."""
     for mark, expected in [*[("SWARM_OUTLIVES_RUN", False)] * 30, ("NOTE", True)]:
         process = subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], mark: "1"})
@@ -138,7 +139,7 @@ time.sleep(60)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is none")
-def test_a_keeper_is_nobodys_client(tmp_path):
+def test_a_keeper_is_nobodys_client(tmp_path: Path):
     """A hook left by its starter belongs to no client, with and without a keeper."""
     known = {"PATH": os.environ["PATH"], "SWARM_RUN_ID": f"{RUN_ID}-2"}
     child = Child([sys.executable, "-I", "-S", "-c", CLIENT_SEEN], str(tmp_path), known)
@@ -151,7 +152,7 @@ def test_a_keeper_is_nobodys_client(tmp_path):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is none")
-def test_a_keeper_that_is_killed_ends_the_run(tmp_path):
+def test_a_keeper_that_is_killed_ends_the_run(tmp_path: Path):
     child = child_of(tmp_path, "sleep 60")
     os.kill(child._keeper, signal.SIGKILL)
     wait_for(child.ended)
@@ -161,7 +162,7 @@ def test_a_keeper_that_is_killed_ends_the_run(tmp_path):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is none")
 @pytest.mark.parametrize("script", ["sleep 60", "exit 3"], ids=["one that runs", "one that ends by itself"])
-def test_a_keeper_that_is_stopped_is_woken(tmp_path, script):
+def test_a_keeper_that_is_stopped_is_woken(tmp_path: Path, script):
     child = child_of(tmp_path, f"read -r go; {script}", "go\n")
     os.kill(child._keeper, signal.SIGSTOP)
     wait_for(lambda: is_stopped(child._keeper))
@@ -182,7 +183,7 @@ def test_a_keeper_that_is_stopped_is_woken(tmp_path, script):
     ids=["by a signal", "at exit"],
 )
 @pytest.mark.thorough
-def test_a_supervisor_that_ends_takes_its_runs_along(tmp_path, rest):
+def test_a_supervisor_that_ends_takes_its_runs_along(tmp_path: Path, rest):
     rest = "run._query = run._query._replace(grace_seconds=0.3)\n" + rest
     process, pids = supervisor(tmp_path, rest)
     with process:
@@ -198,7 +199,7 @@ def child_of(tmp_path, script: str, prompt: str = "", **variables) -> Child:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere only the group is found")
-def test_nobody_elses_processes_are_ended(tmp_path):
+def test_nobody_elses_processes_are_ended(tmp_path: Path):
     """Processes that left the group are found by the run's id: by that whole variable, and never without an id."""
 
     def bystander(**variables) -> subprocess.Popen:
@@ -222,7 +223,7 @@ def test_nobody_elses_processes_are_ended(tmp_path):
             process.wait()
 
 
-def test_where_there_is_no_keeper_a_reaper_ends_the_group(tmp_path, monkeypatch):
+def test_where_there_is_no_keeper_a_reaper_ends_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "platform", "another")
     child = child_of(tmp_path, 'read -r word; echo "$word $$"; trap "" TERM; exec sleep 60', "a prompt\n")
     while child.feed():
@@ -248,7 +249,7 @@ def read_all(child: Child) -> bytes:
 
 
 @requirement("D-06")
-def test_a_child_has_its_group_its_words_and_its_end(tmp_path):
+def test_a_child_has_its_group_its_words_and_its_end(tmp_path: Path):
     child = child_of(tmp_path, 'cat; echo "$1 $(pwd)"; exit 7', "a prompt\n")
     assert os.getpgid(child.pid) == child.pid == os.getsid(child.pid)  # it lives until its input ends
     while child.feed():
@@ -258,7 +259,7 @@ def test_a_child_has_its_group_its_words_and_its_end(tmp_path):
     assert (child.close(), child.close(), child.exit_code, child.signal) == (0, 0, 7, 0)
 
 
-def test_names_that_a_shell_does_not_know_get_through(tmp_path):
+def test_names_that_a_shell_does_not_know_get_through(tmp_path: Path):
     script = "import os, sys; print(os.environ['BASH_FUNC_x%%'], sys.stdin.read())"
     known = {"BASH_FUNC_x%%": "() { :; }", "SWARM_RUN_ID": f"{RUN_ID}-3"}
     child = Child([sys.executable, "-I", "-S", "-c", script], str(tmp_path), known, "said")
@@ -268,7 +269,7 @@ def test_names_that_a_shell_does_not_know_get_through(tmp_path):
     assert out == "() { :; } said\n"
 
 
-def test_one_that_cannot_be_started_leaves_no_watcher(tmp_path):
+def test_one_that_cannot_be_started_leaves_no_watcher(tmp_path: Path):
     before = children()
     with pytest.raises(OSError):
         Child(["/bin/true"], str(tmp_path / "nowhere"), {"PATH": "/bin"})
@@ -282,10 +283,8 @@ def children() -> set[str]:
     return {line for line in listed.stdout.splitlines() if "swarm-reaper" in line or ".keeper" in line}
 
 
-def test_where_a_program_is_found(tmp_path):
-    tool = tmp_path / "bin" / "tool"
-    tool.parent.mkdir()
-    tool.write_text("#!/bin/sh\n")
+def test_where_a_program_is_found(tmp_path: Path):
+    tool = text_at(tmp_path / "bin" / "tool", "#!/bin/sh\n")
     known = {"PATH": str(tool.parent)}
     assert found("tool", known, "/") is None, "it cannot be run"
     tool.chmod(0o700)
@@ -314,11 +313,9 @@ def test_a_folder_goes_whatever_is_in_it():
     outside = Path(place()).parent / "outside"
     with environment.private_folder() as folder:
         assert os.stat(folder).st_mode & 0o777 == 0o700 and os.stat(folder.parent).st_mode & 0o777 == 0o700
-        outside.mkdir()
-        (outside / "kept").write_text("x")
+        text_at(outside / "kept", "x")
         (folder / "link").symlink_to(outside)
-        (folder / "closed").mkdir()
-        (folder / "closed" / "file").write_text("x")
+        text_at(folder / "closed" / "file", "x")
         (folder / "closed").chmod(0o500)
     assert os.listdir(place()) == [] and (outside / "kept").exists()
     with pytest.raises(RuntimeError), environment.private_folder():

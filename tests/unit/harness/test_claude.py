@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.files import folder_at, text_at
 from support.recordings import Recordings, data_of, ended
 from support.requirement import requirement
 
@@ -222,8 +223,7 @@ def test_a_run_killed_between_two_results_has_failed() -> None:
 def plugin(tmp_path: Path, plugin_of) -> Path:
     """A stand-in for the bundle: writing that takes a while."""
     folder = tmp_path / "plugin"
-    skill = folder / "skills" / "swarm-mcp"
-    skill.mkdir(parents=True)
+    skill = folder_at(folder / "skills" / "swarm-mcp")
     (skill / "SKILL.md").write_text("ours")
     plugin_of("claude.adapter", folder)
     return folder
@@ -285,8 +285,7 @@ def test_models(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     cases = [("", "", None), ("", "sonnet-5.5", "claude-sonnet-5-5"), ("opus", "haiku", "opus"), ("own", "", "own")]
     for number, (asked, default, wanted) in enumerate(cases):
         monkeypatch.setenv("CLAUDE_DEFAULT_MODEL", default)
-        place = tmp_path / str(number)
-        place.mkdir()
+        place = folder_at(tmp_path / str(number))
         made = Start(place, model=asked)
         assert (made.after("--model") if "--model" in made.argv else None) == wanted
     listed = {model["short"]: model for model in CLAUDE.listed_models()}
@@ -338,13 +337,10 @@ def test_yolo_is_what_it_says(plugin: Path, tmp_path: Path) -> None:
     assert "--plugin-dir" in made.argv
 
 
-def test_what_a_checkout_brings_along_is_not_allowed_for_it(
-    plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_checkout_brings_along_is_not_allowed_for_it(plugin: Path, tmp_path: Path, monkeypatch) -> None:
     from swarm_mcp.agents.harness.servers import servers_for
 
-    cwd = tmp_path / "checkout"
-    cwd.mkdir()
+    cwd = folder_at(tmp_path / "checkout")
     (cwd / ".mcp.json").write_text('{"mcpServers": {"theirs": {"command": "deploy"}}}')
     given = Query("x", str(cwd), mcp_servers={"given": McpServer("g")})
     monkeypatch.setenv("SWARM_HARNESS_CLAUDE_ALLOW", "Bash(make *),WebFetch")
@@ -360,8 +356,7 @@ def test_what_a_checkout_brings_along_is_not_allowed_for_it(
 @requirement("A-50", "A-53", "C-61", "C-62")
 def test_skills_are_links_outside_the_checkout(plugin: Path, tmp_path: Path) -> None:
     for name, text in (("boats", "fold"), ("swarm-mcp", "ours")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "SKILL.md").write_text(text)
+        text_at(tmp_path / name / "SKILL.md", text)
     made = Start(tmp_path, skills=(str(tmp_path / "boats"), str(tmp_path / "swarm-mcp")))
     home = Path(made.after("--add-dir")) / ".claude" / "skills"
     assert [path.name for path in home.iterdir()] == ["boats"]  # the plugin brings the other
@@ -392,8 +387,7 @@ def test_the_bundle_has_what_the_flags_count_on(tmp_path: Path) -> None:
 def test_can_resume(home: Path) -> None:
     place = home / ".claude" / "projects" / "-some-where"
     assert CLAUDE.can_resume(SESSION, "/x") is False  # no folder at all
-    place.mkdir(parents=True)
-    (place / f"{SESSION}.jsonl").write_text("{}\n")
+    text_at(place / f"{SESSION}.jsonl", "{}\n")
     assert CLAUDE.can_resume(SESSION, "/x") is True
     (place / f"{SESSION}.jsonl").write_text('{"type": "mode"}\n{"cwd": "/some/where"}\n{"cwd": "/x"}\n')
     assert [CLAUDE.can_resume(SESSION, folder) for folder in ("/some/where", "/x", "")] == [True, False, True]
@@ -419,8 +413,7 @@ def test_sign_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {check.code: check.level for check in key}["claude_api_key"] == "warn" and status_of(key) == "warn"
     assert SECRET not in str(key)
     assert codes(env={"CLAUDE_CODE_OAUTH_TOKEN": "x"})["claude_signed_in"] == "info"
-    folder = home / ".claude"
-    folder.mkdir()
+    folder = folder_at(home / ".claude")
     (folder / ".credentials.json").write_text("{}")
     assert codes()["claude_signed_in"] == "info"
     (folder / ".credentials.json").unlink()
@@ -460,15 +453,13 @@ def test_questions_pieces_and_images(plugin: Path, tmp_path: Path) -> None:
     assert "--include-partial-messages" in made.argv and made.launch.stdin == "do it"
     for mode in (READ_ONLY, YOLO):
         assert "--permission-prompt-tool" not in Start(tmp_path / mode, mode=mode, **asked).argv
-    checkout = tmp_path / "b" / "checkout"
-    checkout.mkdir(parents=True)
+    checkout = folder_at(tmp_path / "b" / "checkout")
     (checkout / "dot.png").write_bytes(b"dot")
     made = Start(tmp_path / "b", images=("dot.png",))
     assert made.after("--input-format") == "stream-json"
     text, image = json.loads(made.launch.stdin)["message"]["content"]
-    assert (
-        text["text"] == "do it" and image["source"]["media_type"] == "image/png" and image["source"]["data"] == "ZG90"
-    )
+    assert text["text"] == "do it" and image["source"]["media_type"] == "image/png"
+    assert image["source"]["data"] == "ZG90"
     (checkout / "a.txt").touch()
     with pytest.raises(Refused, match="a.txt is no picture"):
         CLAUDE.launch(Query("x", str(checkout), images=("a.txt",)), made.folder)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.files import program_at
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 from support.harness_fixtures import is_alive
 from support.listings import rows_of
@@ -116,12 +117,11 @@ def test_what_cannot_be_meant_is_refused_in_one_line(ground: Ground, argv: tuple
     assert "secret" not in done.err and ground.swarm("instances", "--json").json == []
 
 
-def test_a_session_of_another_harness_is_not_gone_on_with(ground: Ground) -> None:
+def test_a_session_of_another_harness_is_not_gone_on_with(ground: Ground, store: Store) -> None:
     params = {"harness": "codex", "session_id": "s", "cwd": ground.scope}
-    with ground.store() as store:
-        spec = {"scope": ground.scope, "instance_id": "i", "harness": "codex", "cwd": ground.scope, "state": "ended"}
-        store.runs.begin({"id": "abc-1", **spec, "session_params": params})
-        store.runs.begin({"id": "def-1", **spec})
+    spec = {"scope": ground.scope, "instance_id": "i", "harness": "codex", "cwd": ground.scope, "state": "ended"}
+    store.runs.begin({"id": "abc-1", **spec, "session_params": params})
+    store.runs.begin({"id": "def-1", **spec})
     assert "add --harness codex" in ground.swarm("run", "--resume", "abc", "x").err
     assert "no session that could be resumed" in ground.swarm("run", "--resume", "def", "x").err
 
@@ -144,13 +144,12 @@ def test_a_signal_ends_the_agent_with_all_it_has_started(ground: Ground, number:
     assert ground.swarm("instances", "--json").json == []
 
 
-def test_whoever_asks_for_it_cancels_it(ground: Ground) -> None:
+def test_whoever_asks_for_it_cancels_it(ground: Ground, store: Store) -> None:
     argv = [*SWARM, "run", "--harness", "process", "--grace", "1", "--command", "sleep 60", "x"]
     process = subprocess.Popen(argv, cwd=ground.repo, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: any(row["state"] == "running" for row in _runs(ground)))
-    with ground.store() as store:
-        (row,) = store.runs.live()
-        store.runs.ask(row["id"], "cancel")
+    (row,) = store.runs.live()
+    store.runs.ask(row["id"], "cancel")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1 and "aborted: cancelled" in err
 
@@ -203,16 +202,15 @@ def test_runs_and_their_logs(ground: Ground) -> None:
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="only Linux says how much memory a process had")
 @pytest.mark.parametrize("flags", [[], ["-f"], ["--json"]], ids=" ".join)
 @pytest.mark.thorough
-def test_a_large_record_is_not_read_into_memory(ground: Ground, flags: list[str]) -> None:
+def test_a_large_record_is_not_read_into_memory(ground: Ground, flags: list[str], store: Store) -> None:
     record = ground.folder / "r" / "20260101T000000Z-r.jsonl"
     record.parent.mkdir()
     line = json.dumps({"type": "raw_log", "content": "some words of output\n" * 3000, "timestamp": 1.0}) + "\n"
     number = 24 * 1024 * 1024 // len(line)
     record.write_text(line * number)
-    with ground.store() as store:
-        spec = {"id": "r", "scope": ground.scope, "instance_id": "i", "harness": "process", "cwd": ground.scope}
-        store.runs.begin({**spec, "record": str(record)})
-        store.runs.update("r", state="ended", result={})
+    spec = {"id": "r", "scope": ground.scope, "instance_id": "i", "harness": "process", "cwd": ground.scope}
+    store.runs.begin({**spec, "record": str(record)})
+    store.runs.update("r", state="ended", result={})
     tell = "sys.stderr.write(open('/proc/self/status').read()); sys.exit(code)"
     code = f"import sys; sys.path[:0] = {FOLDERS!r}; from swarm_mcp.cli.main import main; code = main(); {tell}"
     with open(ground.folder / "out", "wb") as out:
@@ -254,10 +252,9 @@ def test_logs_follow_until_the_run_has_ended(ground: Ground) -> None:
     assert run.communicate(timeout=60)[0] == "begun\nover\n"
 
 
-def test_logs_of_what_is_not_there(ground: Ground) -> None:
-    with ground.store() as store:
-        spec = {"scope": ground.scope, "instance_id": "i", "harness": "pi", "cwd": ground.scope}
-        store.runs.begin({"id": "abc-1", "task_id": "t-1", **spec})
+def test_logs_of_what_is_not_there(ground: Ground, store: Store) -> None:
+    spec = {"scope": ground.scope, "instance_id": "i", "harness": "pi", "cwd": ground.scope}
+    store.runs.begin({"id": "abc-1", "task_id": "t-1", **spec})
     assert "no record yet; --follow waits" in ground.swarm("logs", "t-1").err
     assert "no run here has 'zzz'" in ground.swarm("logs", "zzz").err
     assert "run abc-1 has no record yet; --follow waits" in ground.swarm("logs").err, "the newest run"
@@ -265,13 +262,9 @@ def test_logs_of_what_is_not_there(ground: Ground) -> None:
 
 
 @pytest.fixture
-def installed(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
+def installed(ground: Ground, bin_folder: Path) -> Ground:
     """A machine with a codex of some version, and nothing else."""
-    folder = ground.folder / "bin"
-    folder.mkdir()
-    (folder / "codex").write_text("#!/bin/sh\necho codex-cli 9.9\n")
-    (folder / "codex").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    program_at(bin_folder / "codex", "#!/bin/sh\necho codex-cli 9.9\n")
     return ground
 
 
@@ -352,9 +345,7 @@ class Deaf(HarnessAdapter):
 
 
 @pytest.mark.parametrize("option", [[], ["--json"]], ids=["", "--json"])
-def test_a_server_that_did_not_start_is_said(
-    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: list[str]
-) -> None:
+def test_a_server_that_did_not_start_is_said(ground: Ground, tmp_path: Path, monkeypatch, option: list[str]) -> None:
     (tmp_path / "deaf_harness.py").write_text(DEAF)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setitem(registry.ADAPTERS, "deaf", ("deaf_harness", "Deaf"))

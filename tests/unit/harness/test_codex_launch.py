@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.files import folder_at, program_at
 from support.requirement import requirement
 from support.toml_reader import reader
 
@@ -31,15 +32,13 @@ codex = registry.get("codex")
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plugin_of) -> None:
     """No codex on PATH, and the hooks of the checkout."""
-    empty = tmp_path / "empty"
-    empty.mkdir()
+    empty = folder_at(tmp_path / "empty")
     monkeypatch.setenv("PATH", str(empty))
     plugin_of("codex.adapter")
 
 
 def launched(tmp_path: Path, prompt: str = "hello", **wanted: object):
-    folder = tmp_path / "run"
-    folder.mkdir(exist_ok=True)
+    folder = folder_at(tmp_path / "run")
     return codex.launch(Query(prompt, str(tmp_path), **wanted), folder)
 
 
@@ -237,8 +236,7 @@ def test_each_build_is_asked_once(tmp_path: Path) -> None:
 def skills(tmp_path: Path) -> Path:
     user = ".codex/skills"
     for place, name, text in (("run", "tidy", "TIDY"), (user, "mine", "MINE"), (user, "tidy", "NO")):
-        folder = tmp_path / place / name
-        folder.mkdir(parents=True)
+        folder = folder_at(tmp_path / place / name)
         (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: How to {name}\n---\n{text}\n")
     return tmp_path
 
@@ -281,8 +279,7 @@ def test_the_model_is_told_of_skills_that_codex_does_not_find(skills: Path, monk
 
 @requirement("A-57")
 def test_looks_change_nothing_and_never_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path / "codex"
-    home.mkdir()
+    home = folder_at(tmp_path / "codex")
     monkeypatch.setenv("CODEX_HOME", str(home))
     for name in ("OPENAI_API_KEY", "CODEX_API_KEY"):
         monkeypatch.delenv(name, raising=False)
@@ -307,8 +304,7 @@ def test_hooks_that_would_not_run_are_a_warning(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     program = tmp_path / "codex"
     some = [f"{overrides.SOURCE}:stop:0:0"]
-    program.write_text(STAND_IN.format(python=sys.executable, keys=some, log="/dev/null"))
-    program.chmod(0o755)
+    program_at(program, STAND_IN.format(python=sys.executable, keys=some, log="/dev/null"))
     found = {check.code: check for check in codex.checks({"cwd": str(tmp_path), "command": [str(program)]})}
     assert found["codex_hooks_missing"].level == "warn" and found["codex_hooks_missing"].hint
     program.write_text(f"#!{sys.executable} -S\n")
@@ -330,9 +326,7 @@ def test_a_run_that_asks_or_streams_goes_through_the_app_server(
     wanted: dict, policy: str, sandbox: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The token of the questions is in no file and in no argv, and the model has not that server."""
-    program = tmp_path / "empty" / "codex"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
+    program_at(tmp_path / "empty" / "codex", "#!/bin/sh\n")
     asked = {SERVER: McpServer(url="http://127.0.0.1:1/", headers={"Authorization": "Bearer tok-1234567890"})}
     found = launched(tmp_path, mcp_servers=asked, additional_directories=("/more",), resume_session_id=SESSION,
                      fork_session=True, model="m", output_schema={"type": "object"}, **wanted)  # fmt: skip

@@ -271,11 +271,8 @@ def test_each_prompt_continues_the_session(tmp_path: Path) -> None:
             first = await session.ask("one")
             assert (first.output, session.session_id) == ("one", SESSION)
             assert (await session.ask("two", model="m-2")).output == "two"
-            assert (
-                session.cost._replace(model=None) == Cost(1.0, 20, 2)
-                and session.results[0] == first
-                and len(session.results) == 2
-            )
+            assert session.cost._replace(model=None) == Cost(1.0, 20, 2) and session.results[0] == first
+            assert len(session.results) == 2
 
     asyncio.run(main())
     assert asked(adapter) == [("one", "", False), ("two", SESSION, False)]

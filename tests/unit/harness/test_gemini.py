@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.files import folder_at
 from support.recordings import Recordings, ended, named
 
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
@@ -42,16 +43,14 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plugin: Path, plugin_o
 
 
 def launched(tmp_path: Path, **wanted: object):
-    folder = tmp_path / "run"
-    folder.mkdir(exist_ok=True)
+    folder = folder_at(tmp_path / "run")
     made = gemini.launch(Query("hello", str(tmp_path), **wanted), folder)
     return made, Path(made.env["GEMINI_CLI_HOME"]) / ".gemini"
 
 
 def test_a_run_has_the_persons_home_with_settings_of_its_own(home: Path, tmp_path: Path) -> None:
     before = (home / "settings.json").read_bytes()
-    skill = tmp_path / "knots"
-    skill.mkdir()
+    skill = folder_at(tmp_path / "knots")
     made, own = launched(
         tmp_path, skills=(str(skill),), append_system_prompt="Be.", max_turns=3,
         mcp_servers={"swarm": McpServer("serve", ("--x",), {"API_TOKEN": SECRET}, cwd="/srv")},

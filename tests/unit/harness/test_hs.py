@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.client_steps import done
+from support.files import folder_at, program_at, text_at
 from support.replay import Replayed, replay
 from support.requirement import requirement
 from support.sessions import ROOT
@@ -38,9 +39,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin_of) -> Path:
         (root / "plugins" / name).mkdir(parents=True)
     (root / "bin").mkdir()
     (root / "VERSION").write_text("0.3.0\n")
-    program = root / "bin" / "hs"
-    program.write_text("#!/bin/sh\nexit 1\n")
-    program.chmod(0o755)
+    program = program_at(root / "bin" / "hs", "#!/bin/sh\nexit 1\n")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "hs").symlink_to(program)
     for name in [name for name in os.environ if name.startswith("HARNESS_")]:
@@ -199,8 +198,7 @@ def test_whatever_it_prints_there_is_one_result(stdout: bytes, stderr: bytes, co
 
 @requirement("B-22")
 def test_where_sessions_are(tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    deep = tmp_path / "project" / "a" / "b"
-    deep.mkdir(parents=True)
+    deep = folder_at(tmp_path / "project" / "a" / "b")
     assert hs_session.folder_of("s", str(deep), {}) == str(own / "sessions" / "s")
     (tmp_path / "project" / ".harness" / "sessions").mkdir(parents=True)
     assert hs_session.folder_of("s", str(deep), {}) == str(tmp_path / "project" / ".harness" / "sessions" / "s")
@@ -221,13 +219,11 @@ def test_only_a_session_of_this_folder_can_be_resumed(tmp_path: Path, own: Path)
 
 @requirement("B-24", "C-62")
 def test_a_worker_gets_the_plugin_beside_the_bundled_ones(tmp_path: Path, own: Path) -> None:
-    skill = tmp_path / "review"
-    skill.mkdir()
+    skill = folder_at(tmp_path / "review")
     own.mkdir()
     query = Query("do it", str(tmp_path), append_system_prompt="Be brief.", skills=(str(skill),), model="m-1",
                          effort="high", max_turns=7, mode=READ_ONLY, env={"HARNESS_PROVIDER": "openai"})  # fmt: skip
-    folder = tmp_path / "private"
-    folder.mkdir()
+    folder = folder_at(tmp_path / "private")
     launch = hs.launch(query, folder)
     assert (launch.argv, launch.stdin) == (("hs", "agent"), "do it")
     root = Path(launch.env["HARNESS_ROOT"])
@@ -246,8 +242,7 @@ def test_a_worker_gets_the_plugin_beside_the_bundled_ones(tmp_path: Path, own: P
 
 def test_a_harness_whose_root_cannot_be_told_runs_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "bin" / "hs").unlink()
-    (tmp_path / "bin" / "hs").write_text("#!/bin/sh\nexec somewhere/else\n")
-    (tmp_path / "bin" / "hs").chmod(0o755)
+    program_at(tmp_path / "bin" / "hs", "#!/bin/sh\nexec somewhere/else\n")
     launch = hs.launch(Query("x", str(tmp_path)), tmp_path)
     assert launch.argv == ("hs", "agent") and "HARNESS_ROOT" not in launch.env
     (check,) = [check for check in hs.checks({"cwd": str(tmp_path)}) if check.code == "unguarded"]
@@ -322,9 +317,7 @@ def test_install_doctor_and_uninstall(marketplace: Path, own: Path) -> None:
 
 
 @requirement("B-45", "C-15")
-def test_a_tool_before_the_guard_is_a_warning(
-    marketplace: Path, tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_before_the_guard_is_a_warning(marketplace: Path, tmp_path: Path, own: Path, monkeypatch) -> None:
     found = runtime("hs")
     found.install(marketplace, Steps())
     project = tmp_path / "project"
@@ -346,9 +339,7 @@ def test_a_tool_before_the_guard_is_a_warning(
 
 
 def test_a_folder_of_somebody_else_is_left_alone(marketplace: Path, own: Path) -> None:
-    theirs = own / "plugins" / "swarm" / "tools" / "bash"
-    theirs.parent.mkdir(parents=True)
-    theirs.write_text("#!/bin/sh\n# mine\n")
+    theirs = text_at(own / "plugins" / "swarm" / "tools" / "bash", "#!/bin/sh\n# mine\n")
     with pytest.raises(ClientFailed, match="not ours"):
         runtime("hs").install(marketplace, Steps())
     assert done(runtime("hs").uninstall) == [] and theirs.read_text().endswith("# mine\n")
@@ -356,8 +347,7 @@ def test_a_folder_of_somebody_else_is_left_alone(marketplace: Path, own: Path) -
 
 def test_other_programs_called_hs_are_not_it(tmp_path: Path, own: Path) -> None:
     (tmp_path / "bin" / "hs").unlink()
-    (tmp_path / "bin" / "hs").write_text("#!/bin/sh\n")
-    (tmp_path / "bin" / "hs").chmod(0o755)
+    program_at(tmp_path / "bin" / "hs", "#!/bin/sh\n")
     assert runtime("hs").program() == ""
     own.mkdir()
     assert runtime("hs").program() == str(tmp_path / "bin" / "hs"), "who has its folder has it"

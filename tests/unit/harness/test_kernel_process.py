@@ -93,9 +93,7 @@ def test_there_is_nothing_to_it_where_it_is_off_or_nothing_is_held(
     assert held.read_text() == "mine\n" and not result.is_error and not notes(seen)
 
 
-def test_where_it_cannot_the_run_says_so_and_strict_does_not_begin(
-    project: Path, held: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_it_cannot_the_run_says_so_and_strict_does_not_begin(project: Path, held: Path, monkeypatch) -> None:
     says("Operation not permitted")
     result, seen = ran(project)
     assert held.read_text() == "mine\n" and not result.is_error and len(notes(seen)) == 1, seen

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.client_steps import done
+from support.files import folder_at, program_at, text_at
 from support.recordings import Recordings, named
 from support.replay import replay
 from support.requirement import requirement
@@ -38,8 +39,7 @@ pi = RECORDED.adapter
 @pytest.fixture(autouse=True)
 def agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plugin_of) -> Path:
     """pi's own folder, private; the plugin of the checkout; a PATH that ends with this test's programs."""
-    folder = tmp_path / "agent"
-    folder.mkdir()
+    folder = folder_at(tmp_path / "agent")
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(folder))
     monkeypatch.delenv("PI_CODING_AGENT_SESSION_DIR", raising=False)
@@ -88,8 +88,7 @@ def test_a_model_without_a_price_costs_an_unknown_sum() -> None:
 
 
 def launched(tmp_path: Path, prompt: str = "hello", **wanted: object):
-    folder = tmp_path / "run"
-    folder.mkdir(exist_ok=True)
+    folder = folder_at(tmp_path / "run")
     return pi.launch(Query(prompt, str(tmp_path), **wanted), folder)
 
 
@@ -185,8 +184,7 @@ def kept(folder: Path, cwd: Path, session: str) -> None:
 
 @requirement("A-03")
 def test_a_session_can_be_continued_where_it_worked(tmp_path: Path, agent: Path, monkeypatch) -> None:
-    work = tmp_path / "work"
-    work.mkdir()
+    work = folder_at(tmp_path / "work")
     mine, other = str(uuid.uuid4()), str(uuid.uuid4())
     place = "--" + str(work.resolve()).lstrip("/").replace("/", "-") + "--"
     kept(agent / "sessions" / place, work, mine)
@@ -222,8 +220,7 @@ def test_checks_see_accounts_and_broken_settings(agent: Path) -> None:
 def test_models_are_those_that_pi_lists(tmp_path: Path) -> None:
     assert pi.listed_models() == []
     program = tmp_path / "bin" / "pi"
-    program.write_text("#!/bin/sh\nprintf 'provider  model    context\\nmock  m-1  100K  4K\\nbig  m/2  1.5M  x\\n'\n")
-    program.chmod(0o755)
+    program_at(program, "#!/bin/sh\nprintf 'provider  model    context\\nmock  m-1  100K  4K\\nbig  m/2  1.5M  x\\n'\n")
     assert pi.listed_models() == [
         {"name": "mock/m-1", "short": "m-1", "context_tokens": 100_000},
         {"name": "big/m/2", "short": "m/2", "context_tokens": 1_500_000},
@@ -280,9 +277,7 @@ def root_of(found: Runtime) -> Path | None:
 
 
 def test_the_client_is_installed_looked_at_and_taken_out(tmp_path: Path, agent: Path) -> None:
-    program = tmp_path / "bin" / "pi"
-    program.write_text(f"#!{sys.executable} -IS\n{FAKE_PI}")
-    program.chmod(0o755)
+    program = program_at(tmp_path / "bin" / "pi", f"#!{sys.executable} -IS\n{FAKE_PI}")
     place, older = tmp_path / "a place", tmp_path / "older"
     for folder in (place, older):
         bundle.write(folder, local=True)
@@ -319,6 +314,5 @@ def test_the_client_is_installed_looked_at_and_taken_out(tmp_path: Path, agent: 
 def test_a_package_from_git_is_found_where_pi_keeps_it(agent: Path, source: str, folder: str) -> None:
     (agent / "settings.json").write_text(json.dumps({"packages": [{"source": source}]}))
     assert root_of(runtime("pi")) is None
-    (agent / folder).mkdir(parents=True)
-    (agent / folder / "package.json").write_text(json.dumps({"name": "swarm-mcp", "version": "0"}))
+    text_at(agent / folder / "package.json", json.dumps({"name": "swarm-mcp", "version": "0"}))
     assert root_of(runtime("pi")) == agent / folder

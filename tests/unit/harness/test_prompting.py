@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.altered import Limits
+from support.files import folder_at, text_at
 from support.fixtures import Ground
 from support.requirement import requirement
 
@@ -77,9 +78,8 @@ def test_a_template_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @requirement("A-51")
-def test_sections_stand_in_order_and_what_is_empty_is_left_out(tmp_path: Path, monkeypatch) -> None:
-    folder = tmp_path / "oiling"
-    folder.mkdir()
+def test_sections_stand_in_order_and_what_is_empty_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folder_at(tmp_path / "oiling")
     (folder / "SKILL.md").write_text("---\nname: oiling\ndescription: How to oil.\n---\nSECRET BODY")
     monkeypatch.setenv("SYSTEM_PROMPT", "House rules.")
     text = prompting.system_prompt(QUERY, skills=[str(folder)], tools=["weigh"], extra="Mind the paint.")
@@ -212,8 +212,7 @@ PLACES = {
 
 
 def skill(folder: Path, about: str) -> None:
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text(f"---\nname: {folder.name}\ndescription: {about}\n---\nBODY\n")
+    text_at(folder / "SKILL.md", f"---\nname: {folder.name}\ndescription: {about}\n---\nBODY\n")
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -222,8 +221,7 @@ def test_skills_and_commands_are_found(name: str, tmp_path: Path, monkeypatch: p
     variable, place, invocation, command, invoked = PLACES[name]
     monkeypatch.setenv(variable, str(tmp_path / "mine"))
     skill(tmp_path / "mine" / place / "knots", "Ties knots")
-    work = tmp_path / "work"
-    work.mkdir()
+    work = folder_at(tmp_path / "work")
     if command:
         file = work / command
         file.parent.mkdir(parents=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.files import folder_at, program_at
 from support.requirement import requirement
 from support.sessions import ROOT
 
@@ -142,9 +143,7 @@ def test_it_is_made_known_once(parrot: HarnessAdapter) -> None:
 
 @pytest.fixture
 def program(tmp_path: Path) -> tuple[str, ...]:
-    path = tmp_path / "parrot"
-    path.write_text(PROGRAM)
-    path.chmod(0o755)
+    path = program_at(tmp_path / "parrot", PROGRAM)
     return (str(path),)
 
 
@@ -192,16 +191,14 @@ class Toy(HarnessAdapter):
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     """An installed harness; its program tells a version, and tries to write where it should not."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
+    folder = folder_at(tmp_path / "bin")
     checked_program(folder / "toy", 'touch here; mkdir -p "$CODEX_HOME/tmp"; echo "toy 1.2"')
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     return Toy()
 
 
 def checked_program(path: Path, script: str) -> None:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
+    program_at(path, f"#!/bin/sh\n{script}\n")
 
 
 def codes(found: list[Check]) -> dict[str, str]:
@@ -298,7 +295,7 @@ def tree(folder: Path) -> str:
 
 @pytest.mark.parametrize("name", ["toy", *sorted(registry.ADAPTERS)])
 @requirement("C-12")
-def test_nothing_is_changed(toy: Toy, tmp_path: Path, monkeypatch, name: str) -> None:
+def test_nothing_is_changed(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
     for folder in (home / ".codex", home / ".claude", work / "sub"):
         folder.mkdir(parents=True)

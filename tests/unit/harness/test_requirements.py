@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support.files import folder_at
 from support.fixtures import Ground
 from support.harness_fixtures import MAKERS, Scripted, run_of, seen_of
 from support.outside_packages import command, installed_packages, package
@@ -22,6 +23,7 @@ from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.agents.harness.registry import ADAPTERS
 from swarm_mcp.domain import new_id
 from swarm_mcp.errors import Refused
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -166,15 +168,14 @@ def test_what_only_a_launch_finds_impossible_is_said_in_its_own_words(tmp_path: 
     assert (result.error_category, result.error_message) == ("unsupported", words)
 
 
-def test_a_dispatch_refuses_before_there_is_a_task(ground: Ground) -> None:
+def test_a_dispatch_refuses_before_there_is_a_task(ground: Ground, store: Store) -> None:
     lead = ground.session("lead", "identity:p mode:gateway")
     asked = {"harness": "process", "spawner": "process", "command": "touch made"}
-    with ground.store() as store:
-        for more in ({"mode": "read-only"}, {"max_cost_usd": 1.0}):
-            with pytest.raises(Refused, match="process cannot be given"):
-                carry_out(store, lead, DispatchRequest("Do it", **asked, **more))
-        assert store.database.rows("SELECT * FROM tasks") == []
-        answer = carry_out(store, lead, DispatchRequest("Do it", **asked, model="m", completion_wait_seconds=20))
+    for more in ({"mode": "read-only"}, {"max_cost_usd": 1.0}):
+        with pytest.raises(Refused, match="process cannot be given"):
+            carry_out(store, lead, DispatchRequest("Do it", **asked, **more))
+    assert store.database.rows("SELECT * FROM tasks") == []
+    answer = carry_out(store, lead, DispatchRequest("Do it", **asked, model="m", completion_wait_seconds=20))
     assert answer["warnings"] == ["process does not heed the model"] and answer["completion"]["task_status"] == "done"
 
 
@@ -232,8 +233,7 @@ def program(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     """The flags that `run` and `dispatch` both take."""
-    skill = tmp_path / "knots"
-    skill.mkdir()
+    skill = folder_at(tmp_path / "knots")
     (skill / "SKILL.md").write_text("---\nname: knots\ndescription: Ties knots\n---\n")
     (tmp_path / "servers.json").write_text(json.dumps(SERVERS))
     (tmp_path / "schema.json").write_text(json.dumps(OPTION_SCHEMA))
@@ -258,8 +258,7 @@ def assert_handed_over(told: dict, tmp_path: Path) -> None:
 
 
 def test_run(ground: Ground, program: list[str], files: list[str], tmp_path: Path) -> None:
-    beside = tmp_path / "beside"
-    beside.mkdir()
+    beside = folder_at(tmp_path / "beside")
     flags = ("--max-cost", "2", "--max-turns", "3", "--add-dir", str(beside), "--json")
     done = ground.process("run", "--harness", "echo", *files, *flags, "x", program=program, env=environment())
     result = done.json
@@ -341,17 +340,16 @@ def test_the_tool_takes_the_same(ground: Ground, monkeypatch: pytest.MonkeyPatch
         assert '"seven"' in json.dumps(server.call("dispatch", given))
 
 
-def test_a_worker_gives_no_other_a_command_by_way_of_a_server(ground: Ground) -> None:
+def test_a_worker_gives_no_other_a_command_by_way_of_a_server(ground: Ground, store: Store) -> None:
     """As with --command: it would run outside of its own mode."""
     lead = ground.session("lead", "identity:p mode:gateway")
     ground.add(
         "swarm_runs", id="run-1", scope=ground.scope, instance_id=lead["id"], harness="codex", cwd=ground.scope,
         state="running", started_at=1, updated_at=1,
     )  # fmt: skip
-    with ground.store() as store:
-        for more in ({"mcp_servers": {"x": {"command": "sh"}}}, {"env": {"PATH": "/tmp"}}):
-            with pytest.raises(Refused, match="can give another neither MCP servers nor variables"):
-                carry_out(store, lead, DispatchRequest("Do it", harness="codex", **more))
+    for more in ({"mcp_servers": {"x": {"command": "sh"}}}, {"env": {"PATH": "/tmp"}}):
+        with pytest.raises(Refused, match="can give another neither MCP servers nor variables"):
+            carry_out(store, lead, DispatchRequest("Do it", harness="codex", **more))
 
 
 @requirement("A-30")
@@ -361,8 +359,7 @@ def test_folder_and_model_belong_to_the_task(ground: Ground, program: list[str])
     come before.
     """
     lead = ground.session("lead", "identity:p mode:gateway")
-    place = ground.repo / "sub"
-    place.mkdir()
+    place = folder_at(ground.repo / "sub")
     record = ground.folder / "record.jsonl"
     record.write_text(json.dumps({"type": "metadata", "model": "m-1", "effort": "low", "mode": "read-only"}) + "\n")
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.files import folder_at, text_at
 from support.requirement import requirement
 from support.serving import INITIALIZE, INITIALIZED, call, lines
 
@@ -35,14 +36,11 @@ def query(cwd: Path, **more) -> Query:
 
 
 def wrote(folder: Path, servers: object) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / ".mcp.json"
-    path.write_text(servers if isinstance(servers, str) else json.dumps({"mcpServers": servers}))
-    return path
+    return text_at(folder / ".mcp.json", servers if isinstance(servers, str) else json.dumps({"mcpServers": servers}))
 
 
 @requirement("A-46")
-def test_the_coordinators_server_speaks_for_the_child(tmp_path: Path, monkeypatch) -> None:
+def test_the_coordinators_server_speaks_for_the_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_DB_PATH", str(tmp_path / "swarm.db"))
     monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", "the-parent")
     server = own_server(query(tmp_path))
@@ -72,7 +70,7 @@ def test_the_query_goes_before_ours_and_ours_before_the_projects(tmp_path: Path)
 
 
 @requirement("A-45")
-def test_only_the_nearest_file_counts_and_only_our_own(tmp_path: Path, monkeypatch) -> None:
+def test_only_the_nearest_file_counts_and_only_our_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrote(tmp_path, {"far": {"command": "x"}})
     near = wrote(tmp_path / "a" / "b", {"near": {"command": "x"}})
     (tmp_path / "a/b/c").mkdir()
@@ -85,7 +83,7 @@ def test_only_the_nearest_file_counts_and_only_our_own(tmp_path: Path, monkeypat
     assert project_file(str(near.parent)) != near
 
 
-def test_a_setting_leaves_the_projects_servers_out(tmp_path: Path, monkeypatch) -> None:
+def test_a_setting_leaves_the_projects_servers_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrote(tmp_path, {"docs": {"command": "docs"}})
     monkeypatch.setenv("SWARM_HARNESS_PROJECT_SERVERS", "0")
     assert list(servers_for(query(tmp_path))) == ["swarm"]
@@ -129,8 +127,7 @@ def test_our_skill_is_always_among_them_and_can_be_replaced(tmp_path: Path) -> N
     (ours,) = skill_folders(query(tmp_path))
     name, about = described(ours)
     assert name == "swarm-mcp" and "lock" in about
-    own = tmp_path / "skills" / "swarm-mcp"
-    own.mkdir(parents=True)
+    own = folder_at(tmp_path / "skills" / "swarm-mcp")
     (own / "SKILL.md").write_text("---\nname: swarm-mcp\ndescription: 'mine'\n---\nbody: no\n")
     assert skill_folders(query(tmp_path, skills=(str(own),))) == (str(own),)
     assert described(str(own)) == ("swarm-mcp", "mine") and described("/none/x") == ("x", "")
@@ -140,13 +137,12 @@ def test_what_is_no_skill_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="no SKILL.md"):
         skill_folders(query(tmp_path, skills=(str(tmp_path),)))
     for place in ("a/s", "b/s"):
-        (tmp_path / place).mkdir(parents=True)
-        (tmp_path / place / "SKILL.md").write_text("x")
+        text_at(tmp_path / place / "SKILL.md", "x")
     with pytest.raises(Refused, match="two skills are called 's'"):
         skill_folders(query(tmp_path, skills=(str(tmp_path / "a/s"), str(tmp_path / "b/s"))))
 
 
-def test_the_plugin_is_made_once_and_mended(tmp_path: Path, monkeypatch) -> None:
+def test_the_plugin_is_made_once_and_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
     script = "from swarm_mcp.agents.harness.environment import plugin_folder; print(plugin_folder())"
     racing = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) for _ in range(3)]

@@ -1,13 +1,14 @@
 """Fixtures of the hook tests: repositories for their sessions."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.sessions import ready_store
-from support.traced import checkout
 
 from swarm_hook_core import coordinator
 from swarm_mcp.cli.main import main
+from swarm_mcp.store import Store
 
 
 class Commands(list[list[str]]):
@@ -25,6 +26,14 @@ class Commands(list[list[str]]):
 
 
 @pytest.fixture
+def store() -> Iterator[Store]:
+    """The store of the home, or of `ground`, open for the time of the test."""
+    ready_store()
+    with Store() as opened:
+        yield opened
+
+
+@pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """A repository with one folder, ``sub``, and an empty store."""
     ready_store()
@@ -32,13 +41,6 @@ def repo(tmp_path: Path) -> Path:
     (folder / ".git").mkdir(parents=True, exist_ok=True)
     (folder / "sub").mkdir()
     return folder
-
-
-@pytest.fixture
-def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:
-    """A repository with three committed files and an empty store, for sessions without a fault."""
-    ready_store()
-    return checkout(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")
 
 
 @pytest.fixture

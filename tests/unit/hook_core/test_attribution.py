@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from support.altered import Limits
+from support.files import program_at
 from support.traced import Player, git, notes_an_end
-from support.world import some_time_passes
+from support.world import saves, some_time_passes
 
 from swarm_hook_core import traces
 from swarm_hook_core.traces import journal, keeping, rewinds, seen
@@ -33,8 +34,7 @@ def sessions(found: Change | Line) -> set[str]:
     return {author.session_id for author in found.authors}
 
 
-def test_a_session_alone(work: Path) -> None:
-    me = Player("codex", work)
+def test_a_session_alone(work: Path, me: Player) -> None:
     (work / "notes.md").write_text("alpha\nMINE\nbeta\ngamma\n")
     me.edits("notes.md", "beta", "THEIRS")
     me.edits("notes.md", "gamma", "gamma\nMORE")
@@ -53,7 +53,7 @@ def test_two_sessions_and_a_person(work: Path) -> None:
     assert owners(file, one, two) == ["ONE=0", "beta=-", "AGAIN=0", "TOO=1", "PERSON=?"]
 
 
-def test_a_file_s_entries_are_parsed_once_whatever_their_number(work: Path, monkeypatch) -> None:
+def test_a_file_s_entries_are_parsed_once_whatever_their_number(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     players, parsed = [Player("codex", work), Player("claude-code", work)], [0]
 
     class Counted(journal.Entry):
@@ -214,8 +214,7 @@ def test_a_patch_that_moves_and_changes_a_file_keeps_the_owners_of_its_lines(wor
 
 
 @pytest.mark.parametrize("is_made", [True, False])
-def test_a_patch_that_deletes_a_file_has_removed_its_lines(is_made: bool, work: Path) -> None:
-    me, file = Player("codex", work), work / "notes.md"
+def test_a_patch_that_deletes_a_file_has_removed_its_lines(is_made: bool, me: Player, file: Path) -> None:
     patch = "*** Begin Patch\n*** Delete File: notes.md\n*** End Patch\n"
     assert me.told("apply_patch", {"command": patch}) == ""
     file.unlink()
@@ -237,13 +236,11 @@ COMMANDS = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_of_a_session_alone_is_the_only_author_of_its_lines(name: str, work: Path) -> None:
-    (work / "gen.sh").write_text("#!/bin/sh\necho MINE >> notes.md\n")
-    (work / "gen.sh").chmod(0o755)
+    program_at(work / "gen.sh", "#!/bin/sh\necho MINE >> notes.md\n")
     me, file = Player("claude-code", work), work / "notes.md"
     if name == "it cannot be read":
         me.edits("notes.md", "beta", "BEFORE")
-    file.write_text("PERSON\n" + file.read_text())
-    some_time_passes()
+    saves(file, "PERSON\n" + file.read_text())
     ends(me, COMMANDS[name])
     me.runs("true")
     found = owners(file, me)
@@ -301,8 +298,7 @@ def ends(me: Player, command: str) -> None:
 def test_a_person_may_have_written_before_an_unread_command_in_files_that_the_session_never_wrote(
     times: int, work: Path
 ) -> None:
-    (work / "fmt.sh").write_text("#!/bin/sh\nfor one in notes.md other.md; do echo END >> $one; done\n")
-    (work / "fmt.sh").chmod(0o755)
+    program_at(work / "fmt.sh", "#!/bin/sh\nfor one in notes.md other.md; do echo END >> $one; done\n")
     me, file = Player("claude-code", work), work / "notes.md"
     file.write_text("PERSON\n" + file.read_text())
     for _time in range(times):
@@ -311,12 +307,10 @@ def test_a_person_may_have_written_before_an_unread_command_in_files_that_the_se
 
 
 def test_a_person_may_have_written_before_an_unread_command_whose_state_was_pruned(work: Path) -> None:
-    (work / "gen.sh").write_text("#!/bin/sh\necho MINE >> notes.md\n")
-    (work / "gen.sh").chmod(0o755)
+    program_at(work / "gen.sh", "#!/bin/sh\necho MINE >> notes.md\n")
     me, file = Player("claude-code", work), work / "notes.md"
     me.edits("notes.md", "beta", "BEFORE")
-    file.write_text("PERSON\n" + file.read_text())
-    some_time_passes()
+    saves(file, "PERSON\n" + file.read_text())
     ends(me, "./gen.sh")
     me.runs("true")
     place = traces.place_of(str(work))
@@ -327,8 +321,7 @@ def test_a_person_may_have_written_before_an_unread_command_whose_state_was_prun
     assert owners(file, me)[0] == "PERSON=0|?"
 
 
-def test_agents_of_one_session_are_told_apart(work: Path) -> None:
-    me, file = Player("codex", work), work / "notes.md"
+def test_agents_of_one_session_are_told_apart(me: Player, file: Path) -> None:
     for number, agent in enumerate(("a", "b")):
         text = file.read_text()
         patch = f"*** Begin Patch\n*** Update File: notes.md\n@@\n+{number}\n*** End of File\n*** End Patch"
@@ -348,8 +341,7 @@ def test_what_a_session_removed_and_replaced(work: Path) -> None:
     assert sessions(two) == {me.session_id}
 
 
-def test_what_is_committed_has_no_owner_even_in_part(work: Path) -> None:
-    me, file = Player("codex", work), work / "notes.md"
+def test_what_is_committed_has_no_owner_even_in_part(work: Path, me: Player, file: Path) -> None:
     me.edits("notes.md", "alpha", "one")
     git(work, "commit", "-qam", "a part")
     me.edits("notes.md", "gamma", "two")
@@ -366,8 +358,7 @@ def test_a_committed_line_may_have_been_removed_by_a_later_call_without_a_versio
     assert [line.text for line in change.removed] == [b"two\n"] and me.session_id in sessions(change.removed[0])
 
 
-def test_a_moved_file_keeps_the_owners_of_its_lines(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_a_moved_file_keeps_the_owners_of_its_lines(work: Path, me: Player, peer: Player) -> None:
     peer.edits("notes.md", "alpha", "PEER")
     me.edits("notes.md", "gamma", "MINE")
     patch = "*** Begin Patch\n*** Update File: notes.md\n*** Move to: moved.md\n@@\n beta\n*** End Patch"
@@ -439,7 +430,7 @@ def test_a_command_with_unknown_files_may_have_written_while_it_ran(work: Path) 
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_a_late_write_is_the_session_s_if_its_input_is_known(is_known: bool, work: Path, limits) -> None:
+def test_a_late_write_is_the_session_s_if_its_input_is_known(is_known: bool, work: Path, limits: Limits) -> None:
     if not is_known:
         limits(keeping, LONGEST_INPUT=0)
     me, file = Player("codex", work), work / "notes.md"
@@ -450,7 +441,7 @@ def test_a_late_write_is_the_session_s_if_its_input_is_known(is_known: bool, wor
 
 
 @pytest.mark.parametrize("is_another", [True, False])
-def test_a_command_that_redirects_hides_no_change_before_it(is_another: bool, work: Path, limits) -> None:
+def test_a_command_that_redirects_hides_no_change_before_it(is_another: bool, work: Path, limits: Limits) -> None:
     limits(seen, APART_NS=0)  # the second call is no parallel one
     me, file = Player("codex", work), work / "notes.md"
     me.edits("notes.md", "alpha", "ONE")
@@ -467,7 +458,7 @@ def test_a_command_that_redirects_hides_no_change_before_it(is_another: bool, wo
     assert "?" in found[1] and "1" not in found[1], "`true` may have done it, too: its end is not known"
 
 
-def test_without_a_noted_end_a_command_is_over_soon(work: Path, limits) -> None:
+def test_without_a_noted_end_a_command_is_over_soon(work: Path, limits: Limits) -> None:
     me, file = Player("copilot", work), work / "notes.md"
     me.runs("sed -i s/alpha/ONE/ notes.md")
     assert owners(file, me)[0] == "ONE=0"
@@ -476,9 +467,8 @@ def test_without_a_noted_end_a_command_is_over_soon(work: Path, limits) -> None:
 
 
 @pytest.mark.parametrize("is_noted", [True, False])
-def test_after_a_noted_end_a_command_has_no_time_of_grace(is_noted: bool, work: Path, limits) -> None:
+def test_after_a_noted_end_a_command_has_no_time_of_grace(is_noted: bool, limits, me: Player, file: Path) -> None:
     limits(acts, OWN_NS=1 << 60)
-    me, file = Player("codex", work), work / "notes.md"
     me.runs("echo MINE >> notes.md")
     if is_noted:
         notes_an_end()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.altered import Limits
+from support.files import folder_at, text_at
 from support.world import World
 
 from swarm_hook_core.state import make_private
@@ -259,8 +260,7 @@ def test_both_sides_are_in_it(texts: tuple[str, str, str]) -> None:
 @settings(max_examples=60, deadline=None)
 @given(texts=three_texts())
 def test_as_git_merges(tmp_path_factory: pytest.TempPathFactory, texts: tuple[str, str, str]) -> None:
-    folder = tmp_path_factory.getbasetemp() / "merged"
-    folder.mkdir(exist_ok=True)
+    folder = folder_at(tmp_path_factory.getbasetemp() / "merged")
     files: list[Path] = []
     for name, text in zip(("base", "theirs", "own"), texts, strict=True):
         files.append(folder / name)
@@ -301,8 +301,7 @@ def changed(place: str) -> list[str] | None:
 @pytest.mark.parametrize("name", ["f.py", "100 %.py", "a%w12", "a%2Fb", "%l1"])
 @pytest.mark.parametrize("mark", FURTHER)
 def test_a_file_counts_as_changed_since_its_newest_version(name: str, mark: str, place: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    path.write_text("text\n")
+    path = text_at(tmp_path / name, "text\n")
     now = time.time_ns()
     kept(place, path, now - 60 * SECOND)
     assert changed(place) == [str(path)], "it has changed after its first version"
@@ -328,8 +327,7 @@ def test_more_files_or_versions_than_a_quick_look_takes_are_unknown(
 ) -> None:
     later = time.time_ns() + SECOND
     for number in range(files):
-        path = tmp_path / f"f{number}"
-        path.write_text("text\n")
+        path = text_at(tmp_path / f"f{number}", "text\n")
         kept(place, path, later)
         for step in range(1, each):
             kept(place, path, later + step, LATER)
@@ -337,7 +335,6 @@ def test_more_files_or_versions_than_a_quick_look_takes_are_unknown(
 
 
 def test_a_name_without_its_path_leaves_the_files_unknown(place: str, tmp_path: Path) -> None:
-    path = tmp_path / ("n" * 200)
-    path.write_text("text\n")
+    path = text_at(tmp_path / ("n" * 200), "text\n")
     kept(place, path, time.time_ns() + SECOND)
     assert changed(place) is None

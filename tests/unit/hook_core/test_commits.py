@@ -11,8 +11,9 @@ from support.altered import Limits
 from support.checkouts import AMPLE
 from support.commits import commits
 from support.commits import git as commits_git
+from support.files import program_at
 from support.traced import Player, checkout, git
-from support.world import ready_store, some_time_passes
+from support.world import ready_store, saves
 
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.hooks import ToolCall
@@ -46,10 +47,7 @@ COMMIT = "git commit -m x"
 
 def put(folder: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        file.chmod(0o755)
+        program_at(folder / name, text)
 
 
 def found(folder: Path, command: str) -> str:
@@ -105,15 +103,14 @@ def test_what_puts_changes_aside_is_known_by_the_hook(work: Path, command: str, 
     assert found(work, command) == name
 
 
-def test_the_framework_does_the_same_before_a_push(pair, work: Path):
+def test_the_framework_does_the_same_before_a_push(pair: tuple[Player, Player], work: Path, store: Store):
     me, peer = pair
     assert me.told("Bash", {"command": "git push"}) == ""
     put(work, {".git/hooks/pre-push": FRAMEWORK.replace('pre-commit"', 'pre-push"')})
     said = me.denied("Bash", {"command": "git push origin main"})
     assert "(`git push origin main`) would put aside" in said and "pre-commit takes" in said
     assert me.told("Bash", {"command": "git push --no-verify"}) == ""
-    with Store() as store:
-        store.locks.acquire(peer.row, str(work / "notes.md"))
+    store.locks.acquire(peer.row, str(work / "notes.md"))
     assert "swarm lock blocked" in me.denied("Bash", {"command": "git push"})
 
 
@@ -154,25 +151,24 @@ def test_a_commit_beside_unstaged_work_is_met_as_git_stash_is(pair, work: Path, 
     assert "puts aside others' uncommitted changes" in me.told("Bash", {"command": "git commit -m x other.md"})
 
 
-def test_a_commit_that_takes_all_or_runs_no_hooks_is_none_of_that(pair):
+def test_a_commit_that_takes_all_or_runs_no_hooks_is_none_of_that(pair: tuple[Player, Player]):
     me, _peer = pair
     for command in ("git commit --no-verify -m x other.md", "git add -A && git commit -m x", "git commit -am x"):
         said = me.ask("Bash", {"command": command})
         assert "put aside" not in said.words + said.notice, command
 
 
-def test_a_commit_beside_a_lock_on_unstaged_work_is_denied(work: Path):
+def test_a_commit_beside_a_lock_on_unstaged_work_is_denied(work: Path, store: Store):
     put(work, {IN_GIT: FRAMEWORK, **CONFIG})
     me, peer = Player("codex", work), Player("codex", work)
     (work / "notes.md").write_text("by hand\n")
-    with Store() as store:
-        store.locks.acquire(peer.row, str(work / "notes.md"))
+    store.locks.acquire(peer.row, str(work / "notes.md"))
     said = me.denied("Bash", {"command": "git commit -m x other.md"})
     assert "swarm lock blocked" in said and "notes.md" in said and "pre-commit takes" in said
     assert me.denied("Bash", {"command": "git commit -n -m x other.md"}) == ""
 
 
-def test_an_edit_while_such_a_commit_runs_waits_for_its_end(pair, work: Path, limits: Limits):
+def test_an_edit_while_such_a_commit_runs_waits_for_its_end(pair: tuple[Player, Player], work: Path, limits: Limits):
     me, peer = pair
     limits(meetings, WAIT_SECONDS=0.0)
     peer.runs("git commit -qnm theirs notes.md")
@@ -194,7 +190,7 @@ def test_an_edit_while_such_a_commit_runs_waits_for_its_end(pair, work: Path, li
     assert peer.edits("notes.md", "NEWER", "LAST") == "", "what goes on for very long keeps nobody"
 
 
-def test_in_another_work_tree_nobody_waits_for_it(pair, work: Path, tmp_path: Path):
+def test_in_another_work_tree_nobody_waits_for_it(pair: tuple[Player, Player], work: Path, tmp_path: Path):
     me, peer = pair
     peer.runs("git commit -qnm theirs notes.md")
     linked = work / "linked"
@@ -295,8 +291,7 @@ def test_lines_of_the_one_who_wrote_first_stay_protected(
 @pytest.mark.sampled
 def test_a_person_s_lines_stay_protected(commit: Callable[[Path, Player | None], None], part_work: Path) -> None:
     peer, me = Player("claude-code", part_work), Player("codex", part_work)
-    (part_work / "notes.md").write_text("alpha\nbeta\nPERSON\n")
-    some_time_passes()
+    saves(part_work / "notes.md", "alpha\nbeta\nPERSON\n")
     peer.edits("notes.md", "alpha", "ONE")
     commit(part_work, peer)
     said = me.runs("git checkout notes.md")
@@ -331,13 +326,12 @@ def test_the_owner_itself_may_discard_the_rest(part_work: Path) -> None:
     assert peer.runs("git checkout notes.md") == ""
 
 
-def test_the_rest_is_listed_by_its_owner(part_work: Path) -> None:
+def test_the_rest_is_listed_by_its_owner(part_work: Path, store: Store) -> None:
     me, peer = Player("codex", part_work), Player("claude-code", part_work)
     me.edits("notes.md", "alpha", "ONE")
     peer.edits("notes.md", "gamma", "TWO")
     by_swarm(part_work, me)
-    with Store() as store:
-        found = edits(store, str(part_work), People(store, ""))
+    found = edits(store, str(part_work), People(store, ""))
     assert [(os.path.basename(one.path), one.instance_id) for one in found] == [("notes.md", peer.id)]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.altered import Limits
+from support.files import program_at, text_at
 from support.fixtures import time_limit
 from support.sessions import ROOT, Ran, new_session, peer_locks, ready_store, start
 from support.toml_reader import reader
@@ -30,11 +31,7 @@ SPEAKS_LIKE_US = 'case "$1" in --version) echo "swarm-mcp 9.9.9" ;; *) echo >"$0
 
 
 def script(folder: Path, text: str, name: str = "swarm-mcp") -> Path:
-    folder.mkdir(exist_ok=True)
-    path = folder / name
-    path.write_text(text if text.startswith("#!") else f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return path
+    return program_at(folder / name, text if text.startswith("#!") else f"#!/bin/sh\n{text}\n")
 
 
 def serving(path: str) -> subprocess.CompletedProcess[str]:
@@ -98,20 +95,15 @@ def test_a_choice_that_cannot_run_is_passed_over(setting: str, tmp_path: Path, m
         ("{0}/a\\ b/sw", ["{0}/a b/sw"]),
     ],
 )
-def test_the_choice_is_split_as_a_shell_would(
-    setting: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_choice_is_split_as_a_shell_would(setting: str, words: list[str], tmp_path: Path, monkeypatch) -> None:
     program(tmp_path / "a b", "sw")
     monkeypatch.setenv("SWARM_MCP_BIN", setting.format(tmp_path))
     assert coordinator.command() == [word.format(tmp_path) for word in words]
 
 
 @pytest.mark.parametrize(("name", "interpreter"), [("cli.ts", "bun"), ("cli.js", "node")])
-def test_a_script_runs_with_its_interpreter(
-    name: str, interpreter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code = tmp_path / name
-    code.write_text("")
+def test_a_script_runs_with_its_interpreter(name: str, interpreter: str, tmp_path: Path, monkeypatch) -> None:
+    code = text_at(tmp_path / name, "")
     runner, on_path = program(tmp_path / "bin", interpreter), program(tmp_path / "last", "swarm-mcp")
     monkeypatch.setenv("SWARM_MCP_BIN", f"{code} -v")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{tmp_path}/last")

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.altered import Limits
+from support.files import program_at, text_at
 from support.fixtures import LONGER, time_limit, wait_for, without_privileges
 from support.requirement import requirement
 from support.sessions import (
@@ -58,10 +59,7 @@ def coordinator(folder: Path, body: str) -> dict[str, str]:
     """Return an environment with this shell script as `swarm-mcp`, or without one."""
     folder.mkdir()
     if body:
-        (folder / "swarm-mcp").write_text(
-            body if body.startswith("\0") else f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n"
-        )
-        (folder / "swarm-mcp").chmod(0o755)
+        program_at(folder / "swarm-mcp", body if body.startswith("\0") else f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n")
     return {"PATH": str(folder)}
 
 
@@ -272,8 +270,7 @@ HOSTILE_IDS = [
 @pytest.mark.sampled
 def test_a_hostile_session_id_touches_nothing_outside(session_id: str, home: Path, tmp_path: Path) -> None:
     ready_store()
-    (home / "evil").mkdir()
-    (home / "evil" / "precious").write_text("kept")
+    text_at(home / "evil" / "precious", "kept")
     before = {
         path for path in home.rglob("*") if home / "state" not in path.parents and home / "store" not in path.parents
     }

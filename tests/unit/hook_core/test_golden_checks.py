@@ -19,7 +19,7 @@ from support.kernel_calls import says
 from support.sessions import ROOT, hook_core, join, ready_store
 from support.state_files import lines_of_files, plain_names, without_inodes
 from support.traced import checkout, git
-from support.world import some_time_passes
+from support.world import saves
 
 from swarm_hook_core import clock, coordinator, greetings, lease_renewal, registration
 from swarm_hook_core.core import HookCore
@@ -229,8 +229,7 @@ def by_codex(scene: Scene) -> None:
 
 
 def by_person(scene: Scene) -> None:
-    (scene.work / "notes.md").write_text("alpha\nPERSON\n")
-    some_time_passes()
+    saves(scene.work / "notes.md", "alpha\nPERSON\n")
 
 
 def in_linked_tree(scene: Scene) -> None:
@@ -435,9 +434,7 @@ def recorded() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.sampled
-def test_a_call_comes_to_what_is_recorded(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checks_have_time: None
-) -> None:
+def test_a_call_comes_to_what_is_recorded(name: str, tmp_path: Path, monkeypatch, checks_have_time: None) -> None:
     found = played(name, Scene(tmp_path, monkeypatch))
     if IS_RECORDING:
         cases = {**recorded(), name: found}

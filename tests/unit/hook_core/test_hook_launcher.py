@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import folder_at, program_at, text_at
 from support.fixtures import SWARM, wait_for
 from support.listings import lines_of
 from support.sessions import (
@@ -55,10 +56,7 @@ class Machine:
             (folder / "bin" / name).symlink_to(shutil.which(name, path="/usr/bin:/bin") or "/missing")
 
     def program(self, name: str, body: str) -> Path:
-        path = self.folder / "bin" / name
-        path.write_text(f"#!/bin/sh\n{body}\n")
-        path.chmod(0o755)
-        return path
+        return program_at(self.folder / "bin" / name, f"#!/bin/sh\n{body}\n")
 
     def python(self, name: str) -> Path:
         """A command of this name that runs this very Python, and notes each start."""
@@ -144,9 +142,7 @@ def test_what_cannot_run_the_hooks_is_passed_over(first: tuple[str, str], machin
 
 
 def test_the_interpreter_of_our_own_command_serves_as_well(machine: Machine) -> None:
-    path = machine.folder / "bin" / "swarm-mcp"
-    path.write_text(f"#!{sys.executable}\nimport swarm_mcp.cli.main\n")
-    path.chmod(0o755)
+    program_at(machine.folder / "bin" / "swarm-mcp", f"#!{sys.executable}\nimport swarm_mcp.cli.main\n")
     machine.start("codex", new_session())
     assert machine.remembered() == f"{REAL}\n"
 
@@ -232,8 +228,7 @@ def test_without_any_interpreter_a_wish_for_denials_counts_anywhere_in_the_setti
     here = machine.folder / "a checkout"
     (here / ".git").mkdir(parents=True)
     path = Path(config_path())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(settings, indent=indent).replace("HERE", str(here)))
+    text_at(path, json.dumps(settings, indent=indent).replace("HERE", str(here)))
     monkeypatch.chdir(here)
     said = machine.write("codex", new_session())
     assert bool(said) is denied and (not denied or "config.json" in reason(said))
@@ -276,9 +271,7 @@ class BareMachine:
         self.path = f"{self.bin}:/usr/bin:/bin"
 
     def get_uv(self) -> None:
-        file = self.bin / "uv"
-        file.write_text(UV.format(folder=self.folder, swarm=shlex.join(SWARM)))
-        file.chmod(0o755)
+        program_at(self.bin / "uv", UV.format(folder=self.folder, swarm=shlex.join(SWARM)))
 
     @property
     def asked(self) -> list[str]:
@@ -310,8 +303,7 @@ def test_who_has_heard_that_there_is_no_uv_hears_that_it_is_fetched(bare_machine
 
 
 def test_uv_that_hangs_keeps_nobody_waiting(bare_machine: BareMachine) -> None:
-    (bare_machine.bin / "uv").write_text(f"#!/bin/sh\necho $$ >{bare_machine.folder}/asked\nexec sleep 300\n")
-    (bare_machine.bin / "uv").chmod(0o755)
+    program_at(bare_machine.bin / "uv", f"#!/bin/sh\necho $$ >{bare_machine.folder}/asked\nexec sleep 300\n")
     try:
         assert said(bare_machine.start())[0] and said(bare_machine.start())[1]
         wait_for(lambda: bare_machine.asked)
@@ -324,8 +316,7 @@ def test_it_can_be_switched_off(bare_machine: BareMachine, how: str) -> None:
     bare_machine.get_uv()
     env = {"variable": {"SWARM_UVX": "off"}, "client's variable": {"SWARM_CC_UVX": "OFF"}}.get(how, {})
     if how == "settings":
-        Path(config_path()).parent.mkdir(parents=True, exist_ok=True)
-        Path(config_path()).write_text('{"uvx": "off"}')
+        text_at(Path(config_path()), '{"uvx": "off"}')
     user, _ = said(bare_machine.start(**env))
     assert f"pipx install {DISTRIBUTION}" in user and "fetched" not in user
     assert not bare_machine.asked and not fault_lines()[:-1]
@@ -360,9 +351,7 @@ def test_server_and_commands_run_the_fetched_release_and_fetch_nothing(bare_mach
 def test_a_copy_that_uv_has_removed_is_fetched_again(bare_machine: BareMachine) -> None:
     bare_machine.get_uv()
     launcher = Path(own_release.launcher())
-    launcher.parent.mkdir(parents=True)
-    launcher.write_text('#!/bin/sh\n[ -e /none/such ] || { rm -f "$0"; exit 1; }\n')
-    launcher.chmod(0o755)
+    program_at(launcher, '#!/bin/sh\n[ -e /none/such ] || { rm -f "$0"; exit 1; }\n')
     assert "could not be registered" in said(bare_machine.start())[1]
     assert not launcher.exists()
     bare_machine.start()
@@ -378,15 +367,11 @@ def test_the_launcher_is_ours_and_knows_its_copy(bare_machine: BareMachine) -> N
     assert ran.stdout == f"swarm-mcp {__version__}\n"
 
 
-def test_a_command_on_path_comes_before_what_was_fetched(
-    bare_machine: BareMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_on_path_comes_before_what_was_fetched(bare_machine: BareMachine, monkeypatch) -> None:
     subprocess.run([*SWARM, "fetched"], check=True, capture_output=True, timeout=60)
     monkeypatch.setenv("PATH", bare_machine.path)
     assert coordinator.command() == [own_release.launcher()]
-    ours = bare_machine.bin / "swarm-mcp"
-    ours.write_text("#!/bin/sh\n: swarm_mcp.cli.main\n")
-    ours.chmod(0o755)
+    ours = program_at(bare_machine.bin / "swarm-mcp", "#!/bin/sh\n: swarm_mcp.cli.main\n")
     assert coordinator.command() == [str(ours)]
 
 
@@ -395,8 +380,7 @@ def test_uv_is_found_where_its_installer_puts_it(bare_machine: BareMachine, monk
     monkeypatch.setenv("HOME", str(bare_machine.folder))
     monkeypatch.setattr(own_release, "PLACES", ("~/.local/bin",))
     assert own_release.uv() == ""
-    place = bare_machine.folder / ".local" / "bin"
-    place.mkdir(parents=True)
+    place = folder_at(bare_machine.folder / ".local" / "bin")
     (place / "uv").symlink_to(sys.executable)
     assert own_release.uv() == str(place / "uv")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import folder_at, program_at
 from support.fixtures import time_limit, wait_for
 from support.requirement import requirement
 from support.sessions import (
@@ -204,12 +205,11 @@ def test_a_session_that_cannot_be_registered_is_checked_all_the_same(
 ) -> None:
     # An unregistered session has no locks, so every live lock is a peer's.
     peer_locks(repo, repo / "f")
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "swarm-mcp").write_text(
-        "#!/bin/sh\n: swarm_mcp.cli.main\n" + {"slow": "exec /bin/sleep 600", "broken": "exit 3"}[coordinator]
+    folder = folder_at(tmp_path / "bin")
+    program_at(
+        folder / "swarm-mcp",
+        "#!/bin/sh\n: swarm_mcp.cli.main\n" + {"slow": "exec /bin/sleep 600", "broken": "exit 3"}[coordinator],
     )
-    (folder / "swarm-mcp").chmod(0o755)
     me = new_session()
     for _ in range(2):  # the second within the pause that follows a failure
         ran = write(runtime, me, repo, repo / "f", SWARM_MCP_BIN=str(folder / "swarm-mcp"))

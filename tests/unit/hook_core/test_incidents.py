@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 from support.kernel_calls import Caller, says
 from support.traced import Player, git
-from support.world import some_time_passes
+from support.world import saves
 
 from swarm_hook_core import environment, state
 from swarm_hook_core.check import rules
@@ -48,6 +48,22 @@ class Scene:
             ToolCall(tool, given, self.me.session_id, str(self.me.folder), "PreToolUse", id="c-1", **more)
         )
 
+    def plays(self, *steps: str) -> None:
+        """Take steps: each is a name of a deed, and its words."""
+        deeds: dict[str, Callable[[str], object]] = {
+            "me-tries": self.tries,
+            "me-runs": self.me.runs,
+            "me-requests": lambda name: self.swarm("lock", name, "--as", self.me.id),
+            "peer-locks": self.lock,
+            "peer-edits": lambda name: self.peer.edits(name, "beta", "PEER"),
+            "peer-runs": self.peer.runs,
+            "peer-may-run": lambda command: self.peer.denied("Bash", {"command": command}),
+            "level": lambda word: self.patch.setenv("SWARM_PROTECT", word),
+        }
+        for step in steps:
+            deed, _, words = step.partition(" ")
+            deeds[deed](words)
+
     def lock(self, name: str) -> None:
         """Let the peer lock a file."""
         with Store() as store:
@@ -57,61 +73,10 @@ class Scene:
         main([*words])
 
 
-def locked(scene: Scene) -> None:
-    scene.lock("notes.md")
-    scene.tries("echo x > notes.md")
-
-
-def locked_folder(scene: Scene) -> None:
-    scene.lock("sub")
-    scene.tries("echo x > sub/deep.md")
-
-
-def requested(scene: Scene) -> None:
-    scene.lock("notes.md")
-    scene.swarm("lock", "notes.md", "--as", scene.me.id)
-
-
-def overwritten(scene: Scene) -> None:
-    scene.peer.edits("notes.md", "beta", "PEER")
-    scene.tries("echo x > notes.md")
-
-
-def removed(scene: Scene) -> None:
-    scene.peer.edits("notes.md", "beta", "PEER")
-    scene.tries("rm notes.md")
-
-
-def at_that_moment(scene: Scene) -> None:
-    scene.peer.denied("Bash", {"command": "sleep 9; echo x > notes.md"})
-    scene.tries("echo x > notes.md")
-
-
-def swept(scene: Scene) -> None:
-    scene.peer.edits("notes.md", "beta", "PEER")
-    scene.tries("git checkout .")
-
-
-def taken_along(scene: Scene) -> None:
-    scene.peer.edits("notes.md", "beta", "PEER")
-    scene.tries("git commit -qam x")
-
-
-def from_the_stash(scene: Scene) -> None:
-    scene.peer.edits("notes.md", "beta", "PEER")
-    scene.peer.runs("git stash")
-    scene.tries("git stash drop")
-
-
 def of_a_person(scene: Scene) -> None:
     scene.me.runs("ls")
-    (scene.work / "notes.md").write_text("a person's\n")
-    some_time_passes()
+    saves(scene.work / "notes.md", "a person's\n")
     scene.tries("git checkout .")
-
-
-def head_moves(scene: Scene) -> None:
-    scene.tries("git switch -q -c side")
 
 
 def over_the_fence(scene: Scene) -> None:
@@ -146,25 +111,6 @@ def unchecked_beside_a_lock(scene: Scene) -> None:
     broken(scene)
 
 
-def reserved(scene: Scene) -> None:
-    scene.tries("swarm-mcp protect off")
-
-
-def possible(scene: Scene) -> None:
-    scene.lock("notes.md")
-    scene.tries("some-formatter")
-
-
-def met(scene: Scene) -> None:
-    scene.peer.edits("notes.md", "beta", "PEER")
-    scene.tries("sed -i s/alpha/A/ notes.md")
-
-
-def swept_at_notice(scene: Scene) -> None:
-    scene.patch.setenv("SWARM_PROTECT", "notice")
-    swept(scene)
-
-
 def fence_at_notice(scene: Scene) -> None:
     scene.patch.setenv("SWARM_PROTECT", "notice")
     over_the_fence(scene)
@@ -179,12 +125,6 @@ def merged(scene: Scene) -> None:
     scene.peer.edits("notes.md", "line 2", "PEER")
     tool, given = scene.me.writing(str(scene.work / "notes.md"), LINES.replace("line 8", "mine"))
     scene.uses(tool, given, takes_input=True)
-
-
-def passed(scene: Scene) -> None:
-    scene.peer.edits("notes.md", "beta", "PEER")
-    scene.me.runs("cat notes.md")
-    scene.tries("echo x > notes.md")
 
 
 def guarded(scene: Scene) -> None:
@@ -211,39 +151,41 @@ def altered(scene: Scene) -> None:
 
 
 class Case(NamedTuple):
-    """A play, and the level, the kind, and the words of its event. `{peer}`: the peer's name."""
+    """A play, or its steps, and the level, the kind, and the words of its event. `{peer}`: the peer's name."""
 
-    play: Callable[[Scene], None]
+    play: Callable[[Scene], None] | tuple[str, ...]
     level: str
     kind: str
     words: str
 
 
+LOCKED, EDITED = "peer-locks notes.md", "peer-edits notes.md"
+WRITES, SWEEPS = "me-tries echo x > notes.md", "me-tries git checkout ."
 CASES = {
-    "lock": Case(locked, REFUSED, "lock", 'held by {peer}: "busy"'),
-    "folder": Case(locked_folder, REFUSED, "lock", "held by {peer}, by the locked folder "),
-    "request": Case(requested, REFUSED, "lock", 'held by {peer}: "busy"'),
-    "uncommitted": Case(overwritten, REFUSED, "uncommitted", "it would overwrite what {peer} changed"),
-    "removed": Case(removed, REFUSED, "uncommitted", "it would remove what {peer} changed"),
-    "moment": Case(at_that_moment, REFUSED, "moment", "{peer} was writing it at that moment"),
-    "sweep": Case(swept, REFUSED, "sweep", "`git checkout .` would throw away what {peer} changed"),
-    "commit": Case(taken_along, REFUSED, "sweep", "`git commit -qam x` would commit what {peer} changed"),
-    "stash": Case(from_the_stash, REFUSED, "stash", "`git stash drop` would throw away what {peer} put into the stash"),
+    "lock": Case((LOCKED, WRITES), REFUSED, "lock", 'held by {peer}: "busy"'),
+    "folder": Case(("peer-locks sub", "me-tries echo x > sub/deep.md"), REFUSED, "lock", "held by {peer}, by the locked folder "),
+    "request": Case((LOCKED, "me-requests notes.md"), REFUSED, "lock", 'held by {peer}: "busy"'),
+    "uncommitted": Case((EDITED, WRITES), REFUSED, "uncommitted", "it would overwrite what {peer} changed"),
+    "removed": Case((EDITED, "me-tries rm notes.md"), REFUSED, "uncommitted", "it would remove what {peer} changed"),
+    "moment": Case(("peer-may-run sleep 9; echo x > notes.md", WRITES), REFUSED, "moment", "{peer} was writing it at that moment"),
+    "sweep": Case((EDITED, SWEEPS), REFUSED, "sweep", "`git checkout .` would throw away what {peer} changed"),
+    "commit": Case((EDITED, "me-tries git commit -qam x"), REFUSED, "sweep", "`git commit -qam x` would commit what {peer} changed"),
+    "stash": Case((EDITED, "peer-runs git stash", "me-tries git stash drop"), REFUSED, "stash", "`git stash drop` would throw away what {peer} put into the stash"),
     "person": Case(of_a_person, REFUSED, "person", "`git checkout .` would throw away a person's uncommitted work"),
-    "head": Case(head_moves, REFUSED, "head", "`git switch -q -c side` would change the HEAD, index or stash that"),
+    "head": Case(("me-tries git switch -q -c side",), REFUSED, "head", "`git switch -q -c side` would change the HEAD, index or stash that"),
     "tenant": Case(in_a_tree_of_the_peer, REFUSED, "tenant", "it would remove the folder in which {peer} works"),
     "fence": Case(over_the_fence, REFUSED, "fence", "would write in another work tree"),
     "closed": Case(closed, REFUSED, "unchecked", "it could not be checked: OSError: the disk is gone"),
-    "reserved": Case(reserved, REFUSED, "reserved", "only a person may do that: swarm-mcp protect off"),
+    "reserved": Case(("me-tries swarm-mcp protect off",), REFUSED, "reserved", "only a person may do that: swarm-mcp protect off"),
     "guard": Case(guarded, REFUSED, "lock", 'held by {peer}'),
     "kernel": Case(held_by_the_kernel, REFUSED, "kernel", "the kernel kept it from writing what {peer} holds"),
     "unchecked": Case(unchecked_beside_a_lock, NOTICE, "unchecked", "it could not be checked: OSError: the disk is gone"),
-    "possible": Case(possible, NOTICE, "possible", "`some-formatter` may write what {peer} holds"),
-    "met": Case(met, NOTICE, "uncommitted", "would edit what {peer} changed"),
-    "sweep, told": Case(swept_at_notice, NOTICE, "sweep", "`git checkout .` would throw away what {peer} changed"),
+    "possible": Case((LOCKED, "me-tries some-formatter"), NOTICE, "possible", "`some-formatter` may write what {peer} holds"),
+    "met": Case((EDITED, "me-tries sed -i s/alpha/A/ notes.md"), NOTICE, "uncommitted", "would edit what {peer} changed"),
+    "sweep, told": Case(("level notice", EDITED, SWEEPS), NOTICE, "sweep", "`git checkout .` would throw away what {peer} changed"),
     "fence, told": Case(fence_at_notice, NOTICE, "fence", "would write in another work tree"),
     "merged": Case(merged, NOTICE, "merged", "its text was merged with what {peer} changed"),
-    "passed": Case(passed, NOTICE, "passed", "it was let overwrite what {peer} changed"),
+    "passed": Case((EDITED, "me-runs cat notes.md", WRITES), NOTICE, "passed", "it was let overwrite what {peer} changed"),
     "altered": Case(altered, NOTICE, "altered", "`make` changed what {peer} holds"),
 }  # fmt: skip
 
@@ -309,7 +251,10 @@ def test_a_refusal_or_notice_is_one_event_with_the_same_words_on_every_screen(
     case: Case, work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], browser: TestClient
 ) -> None:
     scene = Scene(work, monkeypatch)
-    case.play(scene)
+    if isinstance(case.play, tuple):
+        scene.plays(*case.play)
+    else:
+        case.play(scene)
     scope = str(scene.me.folder)
     with Store() as store:
         (found,) = incidents(store, scope, People(store, "p"), 0, 10)
@@ -324,9 +269,7 @@ def test_a_refusal_or_notice_is_one_event_with_the_same_words_on_every_screen(
             assert case.level in shown, (screen, shown)
 
 
-def test_only_the_same_call_on_the_same_file_is_a_repeat(
-    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_the_same_call_on_the_same_file_is_a_repeat(work: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     scene = Scene(work, monkeypatch)
     of_a_person(scene)
     commands = ("git checkout .", "git checkout .", "git stash", "git reset --hard", "echo 'one\ntwo' > notes.md")
@@ -351,9 +294,7 @@ AS_WRITTEN = sorted(set(REASONS) - PLAYED)
 
 @pytest.mark.parametrize("reason", AS_WRITTEN)
 @pytest.mark.sampled
-def test_so_is_one_of_any_other_reason(
-    reason: str, work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], browser: TestClient
-) -> None:
+def test_so_is_one_of_any_other_reason(reason: str, work: Path, monkeypatch, capsys, browser: TestClient) -> None:
     """Their plays take a queue, a team or a lapse: other tests have these."""
     scene = Scene(work, monkeypatch)
     file = str(work / "notes.md")
@@ -377,12 +318,10 @@ def test_an_event_of_another_program_is_shown_all_the_same(what: str, details: d
     assert one is not None and sentence(one).startswith("/s/f to another identity: ")
 
 
-def test_a_notice_is_recorded_once_a_minute_and_never_counts_as_a_denial(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_notice_is_recorded_once_a_minute_and_never_counts_as_a_denial(work: Path, monkeypatch) -> None:
     scene = Scene(work, monkeypatch)
-    possible(scene)
-    for _again in range(3):
+    scene.lock("notes.md")
+    for _again in range(4):
         scene.tries("some-formatter")
     with Store() as store:
         assert len(incidents(store, str(work), People(store, "p"), 0, 10)) == 1

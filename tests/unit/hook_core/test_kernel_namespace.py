@@ -26,6 +26,12 @@ def ground(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     yield from grounds(request.param, monkeypatch)
 
 
+@pytest.fixture
+def held(ground: KernelGround) -> Path:
+    """A file that a peer holds."""
+    return ground.locked("held.txt")
+
+
 def refusal(ground: KernelGround, place: Path, text: str) -> str:
     """Return the output of a command that must fail."""
     done = ground.bash(place, text)
@@ -135,8 +141,7 @@ def test_where_the_folder_of_the_command_has_gone(ground: KernelGround) -> None:
     assert "held.txt: Read-only file system" in done.stderr and "swarm:" not in done.stderr
 
 
-def test_a_file_that_has_gone_is_no_hindrance(ground: KernelGround) -> None:
-    held = ground.locked("held.txt")
+def test_a_file_that_has_gone_is_no_hindrance(ground: KernelGround, held: Path) -> None:
     place = ground.plan(held, ground.repo / "gone.txt", strict=True)
     assert "Read-only" in refusal(ground, place, "echo x > held.txt")
     assert ground.bash(ground.plan(ground.repo / "gone.txt", strict=True), "exit 3").returncode == 3, "nothing to hold"
@@ -173,15 +178,14 @@ def test_somebody_in_another_root_stays_there(ground: KernelGround) -> None:
     assert done.stdout == "inside" and "held.txt: Read-only" in done.stderr, done.stderr
 
 
-def test_a_thousand_files_are_held(ground: KernelGround) -> None:
+def test_a_thousand_files_are_held(ground: KernelGround, store: Store) -> None:
     files = [ground.repo / f"many/file-{number}" for number in range(1000)]
     (ground.repo / "many").mkdir()
     for file in files:
         file.write_text("theirs\n")
-    with Store() as store:
-        for begin in range(0, len(files), 200):
-            names = [str(file) for file in files[begin : begin + 200]]
-            store.locks.acquire_all(ground.peer, request(ground.peer, names))
+    for begin in range(0, len(files), 200):
+        names = [str(file) for file in files[begin : begin + 200]]
+        store.locks.acquire_all(ground.peer, request(ground.peer, names))
     place = ground.plan(*files, strict=True)
     text = "for file in many/*; do echo x > $file && echo $file; done 2> /dev/null; echo x > many/new"
     done = ground.bash(place, text)
@@ -190,9 +194,8 @@ def test_a_thousand_files_are_held(ground: KernelGround) -> None:
     wait_for(lambda: not ground.processes())
 
 
-def test_where_it_cannot_the_command_goes_ahead_unless_it_is_strict(ground: KernelGround) -> None:
+def test_where_it_cannot_the_command_goes_ahead_unless_it_is_strict(ground: KernelGround, held: Path) -> None:
     """Many files are open already, so the calls to the kernel fail."""
-    held = ground.locked("held.txt")
     few = 'ulimit -n 5; exec "$@"'
     for strict, code, said, text in ((False, 4, 1, "mine\n"), (True, 126, 2, "theirs\n")):
         held.write_text("theirs\n")
@@ -225,9 +228,8 @@ def test_the_command_is_killed_at_any_moment(ground: KernelGround) -> None:
         nothing_is_left(ground)
 
 
-def test_who_keeps_the_mounts_is_killed_at_any_moment(ground: KernelGround) -> None:
+def test_who_keeps_the_mounts_is_killed_at_any_moment(ground: KernelGround, held: Path) -> None:
     """The command goes on, or is not started if its plan is strict."""
-    held = ground.locked("held.txt")
     place, chance = ground.plan(held, strict=True), random.Random(2)
     for _again in range(MOMENTS):
         child = ground.start(place, "bash", "-c", "echo x > held.txt; echo started; read -r _; exit 5")
@@ -277,38 +279,32 @@ def refused_for(child: subprocess.Popen[str], held: Path, seconds: float) -> Non
         time.sleep(0.05)
 
 
-def test_an_unlock_lifts_it(ground: KernelGround) -> None:
+def test_an_unlock_lifts_it(ground: KernelGround, store: Store) -> None:
     held, other = ground.locked("held.txt"), ground.locked("other.txt")
     child = trying(ground, held, other)
-    with Store() as store:
-        store.locks.release(ground.peer, str(held))
+    store.locks.release(ground.peer, str(held))
     ends_well(child, held)
     assert other.read_text() == "theirs\n"
 
 
-def test_of_a_locked_folder_one_file_may_stay_locked(ground: KernelGround) -> None:
+def test_of_a_locked_folder_one_file_may_stay_locked(ground: KernelGround, store: Store) -> None:
     folder, held = ground.locked("sub/file.txt").parent, ground.repo / "sub" / "file.txt"
     free = ground.file("sub/free.txt")
-    with Store() as store:
-        store.locks.acquire(ground.peer, str(folder), "all of it")
+    store.locks.acquire(ground.peer, str(folder), "all of it")
     child = trying(ground, free, folder, held)
-    with Store() as store:
-        store.locks.release(ground.peer, str(folder))
+    store.locks.release(ground.peer, str(folder))
     ends_well(child, free)
     child = trying(ground, held)
-    with Store() as store:
-        store.locks.release(ground.peer, str(held))
+    store.locks.release(ground.peer, str(held))
     ends_well(child, held)
 
 
-def test_a_lapsed_lease_lifts_it(ground: KernelGround) -> None:
+def test_a_lapsed_lease_lifts_it(ground: KernelGround, store: Store) -> None:
     held = ground.file("held.txt")
-    with Store() as store:
-        store.locks.acquire_all(ground.peer, request(ground.peer, [str(held)], ttl=86400.0))
+    store.locks.acquire_all(ground.peer, request(ground.peer, [str(held)], ttl=86400.0))
     child = trying(ground, held)
     refused_for(child, held, 2.5)
-    with Store() as store:
-        store.locks.acquire_all(ground.peer, request(ground.peer, [str(held)], ttl=1.0))
+    store.locks.acquire_all(ground.peer, request(ground.peer, [str(held)], ttl=1.0))
     ends_well(child, held)
 
 
@@ -336,10 +332,9 @@ def hand_over(held: Path, giver: Any, taker: Any) -> None:
         )
 
 
-def test_handed_over_to_this_session_it_is_free_and_to_another_it_is_not(ground: KernelGround) -> None:
+def test_handed_over_to_this_session_it_is_free_and_to_another_it_is_not(ground: KernelGround, store: Store) -> None:
     held = ground.locked("held.txt")
-    with Store() as store:
-        third = join(store, ground.repo, "third")
+    third = join(store, ground.repo, "third")
     child = trying(ground, held)
     hand_over(held, ground.peer, third)
     refused_for(child, held, 2.5)
@@ -362,8 +357,7 @@ def test_a_file_that_its_holder_saves_anew_is_held_again_with_what_is_in_it_now(
         held.write_text("theirs\n")
 
 
-def test_a_file_that_was_away_for_a_while_is_held_again(ground: KernelGround) -> None:
-    held = ground.locked("held.txt")
+def test_a_file_that_was_away_for_a_while_is_held_again(ground: KernelGround, held: Path) -> None:
     child = trying(ground, held)
     # In a folder where nothing can be made the command cannot take the free name.
     held.unlink()
@@ -382,22 +376,20 @@ def test_a_file_that_was_away_for_a_while_is_held_again(ground: KernelGround) ->
     assert child.wait(120) == 0
 
 
-def test_what_a_command_leaves_running_is_held_until_the_lock_ends(ground: KernelGround) -> None:
+def test_what_a_command_leaves_running_is_held_until_the_lock_ends(ground: KernelGround, store: Store) -> None:
     held = ground.locked("held.txt")
     text = f"(setsid bash -c '{TRIES}' bash \"$1\" > out.txt 2> /dev/null &) ; true"
     done = ground.run(ground.plan(held), "bash", "-c", text, "bash", str(held))
     assert (done.returncode, done.stderr) == (0, "")
     wait_for(lambda: (ground.repo / "out.txt").read_text() == "refused\n")
     assert ground.processes(), "somebody keeps the mounts"
-    with Store() as store:
-        store.locks.release(ground.peer, str(held))
+    store.locks.release(ground.peer, str(held))
     wait_for(lambda: held.read_text() == "x\n")
     wait_for(lambda: not ground.processes())
 
 
-def test_who_reads_its_output_is_kept_no_longer_than_it_runs(ground: KernelGround) -> None:
+def test_who_reads_its_output_is_kept_no_longer_than_it_runs(ground: KernelGround, held: Path) -> None:
     """Something goes on that has closed its own output."""
-    held = ground.locked("held.txt")
     text = "exec 9> mark; (exec > /dev/null 2>&1 < /dev/null; sleep 600 & echo $! > pid); echo said"
     child = ground.start(ground.plan(held), "bash", "-c", text)
     assert child.communicate(timeout=120) == ("said\n", "") and child.returncode == 0
@@ -419,8 +411,7 @@ def handles_of(process: int) -> list[str]:
     return found
 
 
-def test_it_ends_with_the_last_process_and_leaves_nothing(ground: KernelGround) -> None:
-    held = ground.locked("held.txt")
+def test_it_ends_with_the_last_process_and_leaves_nothing(ground: KernelGround, held: Path) -> None:
     for _again in range(5):
         ground.bash(ground.plan(held), "true")
         wait_for(lambda: not ground.processes())
@@ -428,21 +419,18 @@ def test_it_ends_with_the_last_process_and_leaves_nothing(ground: KernelGround) 
     assert ground.bash(ground.folder / "no-plan", "echo x > held.txt").returncode == 0
 
 
-def test_the_store_that_the_plan_names_is_the_one_that_counts(ground: KernelGround) -> None:
+def test_the_store_that_the_plan_names_is_the_one_that_counts(ground: KernelGround, store: Store, held: Path) -> None:
     """The client may keep its own variables from its commands."""
-    held = ground.locked("held.txt")
     place = ground.plan(held, strict=True)
     env = {name: value for name, value in ground.environment.items() if not name.startswith("SWARM_")}
     child = ground.start(place, "bash", "-c", TRIES, "bash", str(held), env=env)
     assert child.stdout and child.stdout.readline() == "refused\n"
     refused_for(child, held, 2.5)
-    with Store() as store:
-        store.locks.release(ground.peer, str(held))
+    store.locks.release(ground.peer, str(held))
     ends_well(child, held)
 
 
-def test_a_store_that_cannot_be_read_changes_nothing(ground: KernelGround) -> None:
-    held = ground.locked("held.txt")
+def test_a_store_that_cannot_be_read_changes_nothing(ground: KernelGround, held: Path) -> None:
     child = trying(ground, held)
     away = ground.database.with_name("away")
     ground.database.rename(away)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import program_at
 from support.kernel_calls import OPAQUE, Caller, says
 from support.sessions import fault_lines, hook_core, mistakes, peer_locks
 
@@ -92,9 +93,7 @@ def test_a_client_whose_commands_nobody_gets_into(work: Path, held: Path, monkey
     assert caller.core.config.kernel == "" and not caller.denied() and not has_plans(caller.session_id)
 
 
-def test_nothing_of_it_happens_unless_a_person_wants_it(
-    caller: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_of_it_happens_unless_a_person_wants_it(caller: Caller, tmp_path: Path, monkeypatch) -> None:
     """The runtime's own variable, the general one, the checkout's word, the user's."""
     file = Path(config_path())
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -135,11 +134,8 @@ def test_a_session_s_shells_are_told_once_where_to_look(caller: Caller, monkeypa
     for _again in range(2):
         caller.wire(monkeypatch)
     first, line = caller.env_file.read_text().splitlines()
-    assert (
-        first == "export OF_ANOTHER_HOOK=1"
-        and line.startswith("if [ -d ")
-        and plans.wired_file(caller.session_id) in line
-    )
+    assert first == "export OF_ANOTHER_HOOK=1" and line.startswith("if [ -d ")
+    assert plans.wired_file(caller.session_id) in line
     assert subprocess.run(["sh", "-c", line], capture_output=True, check=True).stderr == b""
 
 
@@ -254,9 +250,7 @@ def test_never_in_front_of_a_patch_or_of_what_is_no_text(codex: Caller, command:
 
 
 def test_a_client_s_version_is_asked_once(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "client"
-    program.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/asked\necho client 1.2.3\n")
-    program.chmod(0o755)
+    program = program_at(tmp_path / "client", f"#!/bin/sh\necho asked >> {tmp_path}/asked\necho client 1.2.3\n")
     sleeper = subprocess.Popen(["sleep", "600"])
     monkeypatch.setattr("swarm_hook_core.environment.client_process", lambda marks=(): (sleeper.pid, ""))
     monkeypatch.setattr(os, "readlink", lambda path: str(program))

@@ -65,9 +65,8 @@ def test_what_its_own_other_agents_hold(work: Path, me: Any) -> None:
     assert reach(work, me, "a1") == (["other.md"], True), "what the session itself holds is for all its agents"
 
 
-def test_what_it_reads_with_others_is_left_out(work: Path, me: Any) -> None:
-    with Store() as store:
-        peer = join(store, work)
+def test_what_it_reads_with_others_is_left_out(work: Path, me: Any, store: Store) -> None:
+    peer = join(store, work)
     lock(peer, work / "notes.md", work / "other.md", mode="shared")
     assert reach(work, me) == (["notes.md", "other.md"], True)
     lock(me, work / "notes.md", mode="shared")
@@ -81,10 +80,9 @@ def test_a_locked_folder_is_one_path_and_one_over_the_checkout_another(work: Pat
     assert reach(work, me) == (["..", "sub"], True)
 
 
-def test_of_a_pattern_the_files_that_are_there_which_may_not_be_all(work: Path, me: Any) -> None:
-    with Store() as store:
-        peer = join(store, work)
-        store.locks.acquire_all(peer, request(peer, ["*.md"], as_pattern=True))
+def test_of_a_pattern_the_files_that_are_there_which_may_not_be_all(work: Path, me: Any, store: Store) -> None:
+    peer = join(store, work)
+    store.locks.acquire_all(peer, request(peer, ["*.md"], as_pattern=True))
     found, are_all = reach(work, me)
     assert found == ["notes.md", "other.md", "sub/deep.md"] and not are_all
 
@@ -117,12 +115,11 @@ def test_what_the_dead_and_the_silent_held_is_free(work: Path, me: Any) -> None:
     wait_for(lambda: reach(work, me) == (["other.md"], True))
 
 
-def test_what_is_locked_in_another_work_tree_for_all_of_them(work: Path, me: Any, tmp_path: Path) -> None:
+def test_what_is_locked_in_another_work_tree_for_all_of_them(work: Path, me: Any, tmp_path: Path, store: Store) -> None:
     second = tmp_path.resolve() / "second"
     git(work, "config", "swarm.logical", "true")
     git(work, "worktree", "add", "-q", str(second))
-    with Store() as store:
-        peer = join(store, second)
+    peer = join(store, second)
     lock(peer, second / "notes.md")
     assert reach(work, me) == (["notes.md"], True), "the file of this one"
     git(work, "config", "swarm.logical", "false")
@@ -130,9 +127,8 @@ def test_what_is_locked_in_another_work_tree_for_all_of_them(work: Path, me: Any
 
 
 @pytest.mark.slow
-def test_a_thousand_at_most(work: Path, me: Any) -> None:
-    with Store() as store:
-        peer = join(store, work)
+def test_a_thousand_at_most(work: Path, me: Any, store: Store) -> None:
+    peer = join(store, work)
     (work / "many").mkdir()
     files = [work / "many" / str(number) for number in range(MOST_PATHS + 50)]
     for file in files:
@@ -145,8 +141,7 @@ def test_a_thousand_at_most(work: Path, me: Any) -> None:
     plan = Plan("claude-code", ME, me["id"], roots=[str(work)], store=os.environ["SWARM_DB_PATH"])
     plan.paths = [str(file) for file in files[-3:]]
     assert set(plan.paths) <= still_held(plan)
-    with Store() as store:
-        store.locks.release(peer, plan.paths[0])
+    store.locks.release(peer, plan.paths[0])
     assert not still_held(plan) & {plan.paths[0]} and set(plan.paths[1:]) <= still_held(plan)
 
 
@@ -185,10 +180,9 @@ def test_it_is_denied_where_not_all_can_be_held(caller: Caller, work: Path) -> N
     assert "SWARM_STRICT" in caller.denied() and caller.plan() is None
 
 
-def test_it_is_denied_where_a_pattern_is_locked(caller: Caller, work: Path) -> None:
-    with Store() as store:
-        peer = join(store, work)
-        store.locks.acquire_all(peer, request(peer, ["*.md"], as_pattern=True))
+def test_it_is_denied_where_a_pattern_is_locked(caller: Caller, work: Path, store: Store) -> None:
+    peer = join(store, work)
+    store.locks.acquire_all(peer, request(peer, ["*.md"], as_pattern=True))
     assert "SWARM_STRICT" in caller.denied() and not has_plans(caller.session_id)
 
 

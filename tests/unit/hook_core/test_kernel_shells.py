@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import files_at, folder_at, program_at, text_at
 from support.kernel_calls import Caller, says
 from support.kernel_ground import USERS, KernelGround, grounds
 from support.sessions import ROOT, fault_lines, mistakes, peer_locks
 from support.traced import git
 
 from swarm_hook_core.kernel import planning, plans
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -80,8 +82,7 @@ def test_what_the_statement_is_put_in_front_of_runs_as_it_stands(ground: KernelG
 def test_what_a_login_shell_knows_is_known_inside(ground: KernelGround, shell: str) -> None:
     """Codex has one: its profile may define functions."""
     home = Path(os.environ["HOME"])
-    for name in (".bash_profile", ".zprofile"):
-        (home / name).write_text("own() { echo of my own; }\n")
+    files_at(home, dict.fromkeys((".bash_profile", ".zprofile"), "own() { echo of my own; }\n"))
     entry = left(ground, "", ground.locked("held.txt"), alone=True)
     done = ran(ground, shell, f". '{entry}'; own; echo x > held.txt", "-lc")
     assert "of my own" in done.stdout and "ead-only file system" in done.stderr
@@ -209,9 +210,7 @@ def git_ran(caller: Caller, *words: str, text: str = "", **env: str) -> subproce
 @pytest.fixture
 def no_python(tmp_path: Path) -> dict[str, str]:
     """An interpreter that says that it was asked, and lets all run."""
-    asked = tmp_path / "asked"
-    asked.write_text(f"#!/bin/sh\necho >> {tmp_path}/was-asked\n")
-    asked.chmod(0o755)
+    asked = program_at(tmp_path / "asked", f"#!/bin/sh\necho >> {tmp_path}/was-asked\n")
     return {"SWARM_KERNEL_PYTHON": str(asked)}
 
 
@@ -272,8 +271,7 @@ def test_where_there_is_no_git(git_caller: Caller, tmp_path: Path) -> None:
 
 
 def test_a_name_of_a_folder_with_a_blank_or_a_star(git_caller: Caller, tmp_path: Path) -> None:
-    odd = tmp_path / "a * b"
-    odd.mkdir()
+    odd = folder_at(tmp_path / "a * b")
     (odd / "git").symlink_to(str(shutil.which("git")))
     assert git_ran(git_caller, "--version", PATH=f"{SHIM}:{odd}").stdout.startswith("git version")
 
@@ -284,8 +282,7 @@ def test_without_an_interpreter_git_runs(git_caller: Caller) -> None:
 
 
 def test_a_fault_of_ours_lets_it_run_and_is_recorded(git_caller: Caller, tmp_path: Path) -> None:
-    broken = tmp_path / "state-file"
-    broken.write_text("")
+    text_at(tmp_path / "state-file", "")
     (Path(os.environ["SWARM_DB_PATH"])).write_bytes(b"no database" * 1000)
     done = git_ran(git_caller, "checkout", "-q", "other")
     assert done.returncode == 0
@@ -293,13 +290,10 @@ def test_a_fault_of_ours_lets_it_run_and_is_recorded(git_caller: Caller, tmp_pat
     Path(os.environ["SWARM_STATE_DIR"], "faults.jsonl").unlink()
 
 
-def test_one_of_our_own_harnesses(git_caller: Caller, work: Path) -> None:
+def test_one_of_our_own_harnesses(git_caller: Caller, work: Path, store: Store) -> None:
     from support.sessions import join, new_session
 
-    from swarm_mcp.store import Store
-
     me: Any = new_session()
-    with Store() as store:
-        join(store, work, "me", runtime="loop", session_id=me)
+    join(store, work, "me", runtime="loop", session_id=me)
     done = git_ran(git_caller, "checkout", "other", SWARM_KERNEL_HELD=f"loop {me} ")
     assert done.returncode == 1 and "the-holder" in done.stderr

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 from support.altered import Limits
+from support.files import text_at
 from support.traced import Player, git, note
 from support.world import World, hunks_of, patch, some_time_passes
 
@@ -166,8 +167,7 @@ def test_a_commit_keeps_a_peer_s_line_that_was_committed_before_it_was_laid_out(
 
 
 def test_a_person_s_line_stays_the_person_s_in_another_layout(world: World) -> None:
-    file = world.repo / NAME
-    file.write_text(CODE)
+    file = text_at(world.repo / NAME, CODE)
     world.commit()
     file.write_text(CODE.replace("f( 1 )", "f( 'of a person', 1 )\nlong( by,a,person )"))
     me = Player("claude-code", world.repo)
@@ -186,8 +186,7 @@ def test_a_person_s_line_stays_the_person_s_in_another_layout(world: World) -> N
 
 
 def test_a_peer_s_line_stays_the_peer_s_in_another_layout(world: World) -> None:
-    file = world.repo / NAME
-    file.write_text(CODE)
+    file = text_at(world.repo / NAME, CODE)
     world.commit()
     peer, me = Player("codex", world.repo), Player("claude-code", world.repo)
     edits(peer, file, "h( 3 )", "h( 'of a peer' )")
@@ -203,8 +202,7 @@ def test_a_peer_s_line_stays_the_peer_s_in_another_layout(world: World) -> None:
 
 def test_a_line_in_another_layout_stays_the_session_s_beside_a_removal(world: World) -> None:
     """The removed line has words of the new one: by their number alone the edit might never have been made."""
-    file = world.repo / NAME
-    file.write_text("f( 1 )\nh( 1 )\n")
+    file = text_at(world.repo / NAME, "f( 1 )\nh( 1 )\n")
     world.commit()
     me = Player("claude-code", world.repo)
     me.runs("ls")
@@ -215,8 +213,7 @@ def test_a_line_in_another_layout_stays_the_session_s_beside_a_removal(world: Wo
 
 def test_another_s_removal_of_a_line_in_a_new_layout_is_that_other_s(world: World, limits: Limits) -> None:
     limits(seen, APART_NS=0)
-    file = world.repo / NAME
-    file.write_text(CODE)
+    file = text_at(world.repo / NAME, CODE)
     world.commit()
     me, other = Player("claude-code", world.repo), Player("codex", world.repo)
     me.runs("ls")
@@ -233,8 +230,7 @@ def test_another_s_removal_of_a_line_in_a_new_layout_is_that_other_s(world: Worl
 
 
 def test_a_person_s_removal_between_lines_in_a_new_layout_is_protected(world: World) -> None:
-    file = world.repo / NAME
-    file.write_text(CODE)
+    file = text_at(world.repo / NAME, CODE)
     world.commit()
     saved(file, "f( 1 )\nh( 3 )\n")  # by a person
     me = Player("claude-code", world.repo)
@@ -275,8 +271,7 @@ NEW_WORDS = {
 
 @pytest.mark.parametrize("name", NEW_WORDS)
 def test_what_is_more_than_layout_may_be_a_person_s(name: str, world: World) -> None:
-    file = world.repo / NAME
-    file.write_text(CODE)
+    file = text_at(world.repo / NAME, CODE)
     world.commit()
     me = Player("claude-code", world.repo)
     me.runs("ls")
@@ -294,8 +289,7 @@ def test_what_is_more_than_layout_may_be_a_person_s(name: str, world: World) -> 
 
 
 def test_a_line_of_the_session_that_a_sorter_moves_stays_its_own(world: World) -> None:
-    file = world.repo / NAME
-    file.write_text("import b\nimport c\n\nb, c\n")
+    file = text_at(world.repo / NAME, "import b\nimport c\n\nb, c\n")
     world.commit()
     me = Player("claude-code", world.repo)
     me.runs("ls")
@@ -306,8 +300,7 @@ def test_a_line_of_the_session_that_a_sorter_moves_stays_its_own(world: World) -
 
 
 def test_an_edit_that_was_never_made_gives_its_session_no_layout(world: World) -> None:
-    file = world.repo / NAME
-    file.write_text(CODE)
+    file = text_at(world.repo / NAME, CODE)
     world.commit()
     me = Player("codex", world.repo)
     me.runs("ls")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.files import files_at, folder_at, json_at
 from support.sessions import RUNTIMES, captured, fault_lines, mistakes, peer_locks, ready_store, run
 
 from swarm_hook_core import settings
@@ -20,9 +21,7 @@ NAMES = {"claude-code": "mcp__plugin_probe_probe__write_file", "codex": "mcp__pr
 def top(tmp_path: Path) -> Path:
     """A work tree with a.txt, docs/b.md and sub/a.txt."""
     folder = tmp_path.resolve() / "top"
-    for name in ("a.txt", "docs/b.md", "sub/a.txt", ".git/HEAD"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("x\n")
+    files_at(folder, dict.fromkeys(("a.txt", "docs/b.md", "sub/a.txt", ".git/HEAD"), "x\n"))
     return folder
 
 
@@ -271,13 +270,11 @@ def test_shell_servers(top: Path):
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Write ``config.json``."""
-    folder = tmp_path / "config"
-    folder.mkdir()
+    folder = folder_at(tmp_path / "config")
     monkeypatch.setenv("SWARM_CONFIG_DIR", str(folder))
 
     def write(value) -> Path:
-        path = folder / "config.json"
-        path.write_text(value if isinstance(value, str) else json.dumps(value))
+        path = json_at(folder / "config.json", value)
         os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns + write.count))  # type: ignore[attr-defined]
         write.count += 1  # type: ignore[attr-defined]
         return path

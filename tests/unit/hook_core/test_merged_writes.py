@@ -129,9 +129,7 @@ def test_where_it_is_off_or_untested_the_denial_shows_the_merged_text(
     assert lines.read_text() == LINES.replace("line 2", "PEER").replace("line 8", "mine")
 
 
-def test_the_merged_text_beside_a_persons_is_shown_up_to_a_limit(
-    lines: Path, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_merged_text_beside_a_persons_is_shown_up_to_a_limit(lines: Path, work: Path, monkeypatch) -> None:
     _off(monkeypatch)
     me = Merging("claude-code", work)
     me.runs("cat notes.md")

@@ -235,9 +235,7 @@ def test_a_file_that_changes_during_the_check_is_compared_anew(file: Path, asked
     assert repository.modified(["a.txt"]) == []
 
 
-def test_a_file_of_this_very_moment_is_compared_each_time(
-    file: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_this_very_moment_is_compared_each_time(file: Path, asked: list[str], monkeypatch) -> None:
     """Two changes within one tick of the file system's clock have the same time."""
     monkeypatch.setattr(git_repository, "SLACK_NS", 10**15)
     repository = Repository(str(file.parent), 10)

@@ -188,13 +188,12 @@ def test_the_last_prompt_is_kept_short_and_private_and_goes_with_its_session(wor
     assert greetings.first_words("codex", me.session_id) == ""
 
 
-def test_words_that_a_killed_session_has_left_go_after_a_day(world: World):
+def test_words_that_a_killed_session_has_left_go_after_a_day(world: World, store: Store):
     os.makedirs(traces_dir())  # as after any write
     greetings.note("codex", "old", "left")
     greetings.note("codex", "new", "there")
     os.utime(greetings._path("codex", "old"), (1, 1))
-    with Store() as store:
-        assert store.cleanup.some()
+    assert store.cleanup.some()
     assert (greetings.first_words("codex", "old"), greetings.first_words("codex", "new")) == ("", "there")
 
 
@@ -299,9 +298,7 @@ def test_the_nearest_role_file_counts_up_to_the_scope(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["", "."])
-def test_a_role_file_stands_between_the_two_variables(
-    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_role_file_stands_between_the_two_variables(folder: str, tmp_path: Path, monkeypatch) -> None:
     (tmp_path / ".swarm-role").write_text("filed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SWARM_AGENT_ROLE", "general")

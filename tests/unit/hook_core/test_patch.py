@@ -572,9 +572,7 @@ def test_a_hostile_command_takes_no_longer_than_its_size_allows(piece: str) -> N
     assert time.perf_counter() - started < time_limit(SLOWEST)
 
 
-def test_a_patch_in_a_shell_is_read_once_by_all_that_ask(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listening: Listening
-) -> None:
+def test_a_patch_in_a_shell_is_read_once_by_all_that_ask(tmp_path: Path, monkeypatch, listening: Listening) -> None:
     """By its files for locks, by the reader of shell commands, and for its traces: of a large one that takes its time."""
     command = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: n\n+x\n*** End Patch\nEOF\n"
     monkeypatch.setattr(patch, "_last", (None, []))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.altered import Limits, Listening
+from support.files import folder_at, text_at
 from support.requirement import requirement
 
 from swarm_hook_core import paths, traces
@@ -37,8 +38,7 @@ def found(lock: Path | str, spelled: str, cwd: Path | str = "/") -> bool:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """``real/deep/f`` and ``real/f``, ``ln`` -> real/deep, ``l`` -> real/f, ``gone`` -> nothing."""
-    (tmp_path / "real" / "deep").mkdir(parents=True)
-    (tmp_path / "real" / "deep" / "f").write_text("deep")
+    text_at(tmp_path / "real" / "deep" / "f", "deep")
     (tmp_path / "real" / "f").write_text("f")
     (tmp_path / "ln").symlink_to("real/deep")
     (tmp_path / "l").symlink_to("real/f")
@@ -197,8 +197,7 @@ def simulate_blindness(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def blind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder on a file system that takes ``A`` and ``a`` for one name: a real one if available."""
-    folder = tmp_path / "Volume"
-    folder.mkdir()
+    folder = folder_at(tmp_path / "Volume")
     (tmp_path / "probe").touch()
     if (tmp_path / "PROBE").exists():
         yield folder
@@ -211,8 +210,7 @@ def blind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_letter_case_is_ignored_where_the_file_system_ignores_it(blind: Path) -> None:
-    (blind / "Src").mkdir()
-    (blind / "Src" / "Main.py").write_text("")
+    text_at(blind / "Src" / "Main.py", "")
     assert os.path.exists(blind / "sRC" / "MAIN.PY"), "the fixture itself"
     for spelled in ("Src/Main.py", "src/main.py", "SRC/MAIN.PY"):
         assert ignores_case(str(blind / spelled))
@@ -238,8 +236,7 @@ def test_a_lock_outlives_the_making_of_its_file(blind: Path) -> None:
 
 
 def test_unicode_forms_are_one_where_letter_case_is(blind: Path) -> None:
-    (blind / "Src").mkdir()
-    (blind / "Src" / NFC).write_text("")
+    text_at(blind / "Src" / NFC, "")
     assert found(blind / "Src" / NFC, f"Src/{NFD}", blind)
     assert found(blind / "Src" / NFD, f"src/{NFC.upper()}", blind)
 
@@ -262,9 +259,7 @@ def test_an_empty_folder_is_as_the_folder_over_it(tmp_path: Path, empty: str) ->
 
 
 @pytest.mark.parametrize("name", ["Empty", "2026"])
-def test_an_empty_folder_of_another_file_system_may_ignore_letter_case(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_an_empty_folder_of_another_file_system_may_ignore_letter_case(tmp_path: Path, monkeypatch, name: str) -> None:
     real, volume = os.stat, tmp_path / name
     (volume / "Within").mkdir(parents=True)
 
@@ -365,8 +360,7 @@ def test_containment(folder: str, path: str, inside: bool) -> None:
 
 
 def test_the_git_root_is_the_nearest_one(tmp_path: Path) -> None:
-    inner = tmp_path / "repo" / "sub" / "deep"
-    inner.mkdir(parents=True)
+    inner = folder_at(tmp_path / "repo" / "sub" / "deep")
     (tmp_path / "repo" / ".git").mkdir()
     assert git_root(str(inner)) == str(tmp_path / "repo")
     (tmp_path / "repo" / "sub" / ".git").write_text("gitdir: elsewhere\n")
@@ -441,8 +435,7 @@ def test_paths_that_are_resolved_together_are_as_each_by_itself(maze: str, walks
 
 
 def test_paths_that_are_resolved_together_cost_a_look_for_each_folder(tmp_path: Path, listening: Listening) -> None:
-    folder = tmp_path.resolve() / "one" / "two"
-    folder.mkdir(parents=True)
+    folder = folder_at(tmp_path.resolve() / "one" / "two")
     lstats = listening(os, "lstat")
     real = real_paths()
     for _ in range(3):

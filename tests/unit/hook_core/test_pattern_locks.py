@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.files import files_at, text_at
 from support.fixtures import Ground, time_limit, wait_for
 from support.judged import Scene
 from support.sessions import after, captured, join, mistakes, new_session, run, start
-from support.world import git
+from support.world import commit_all, git
 
 from swarm_hook_core import pattern_match, wildcards
 from swarm_hook_core.lookup import GLOB, Held, Peers
@@ -41,10 +42,8 @@ def repo(ground: Ground) -> Path:
     folder = Path(ground.scope)
     git(folder, "init", "-q")
     for name in ("src/a.sql", "src/a.py", "src/deep/b.sql", "src/deep/b.py", "docs/c.md", "top.sql"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("x\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "first")
+        text_at(folder / name, "x\n")
+    commit_all(folder, "first")
     return folder
 
 
@@ -53,12 +52,11 @@ def beside(ground: Ground, repo: Path, *patterns: str, **given: Any) -> Scene:
     return Scene(ground, repo, *patterns, as_pattern=True, **given)
 
 
-def test_a_pattern_that_fits_a_folder_does_not_hold_what_is_in_it(ground: Ground, repo: Path) -> None:
+def test_a_pattern_that_fits_a_folder_does_not_hold_what_is_in_it(ground: Ground, repo: Path, store: Store) -> None:
     peers = beside(ground, repo, "s*").peers
     assert peers.on([str(repo / "src")]) and peers.on([str(repo / "sql")])
     assert not peers.over([str(repo / "src/a.py")])
-    with ground.store() as store:
-        take(store, ground.session("me"), "src/a.py")  # as the store sees it, so do the hooks
+    take(store, ground.session("me"), "src/a.py")  # as the store sees it, so do the hooks
 
 
 def test_a_write_through_a_link_meets_the_pattern_of_where_it_leads(ground: Ground, repo: Path) -> None:
@@ -125,8 +123,7 @@ def test_a_lapsed_pattern_is_not_there(ground: Ground, repo: Path) -> None:
 def test_a_command_is_denied_where_it_writes_what_is_covered(
     ground: Ground, repo: Path, command: str, met: str
 ) -> None:
-    (repo / "fresh").mkdir()
-    (repo / "fresh/n.sql").write_text("x")
+    text_at(repo / "fresh/n.sql", "x")
     denial = beside(ground, repo, "src/**/*.sql").judged(command).denial
     if met in ("src/a.sql",) and denial is not None and denial.path.endswith("deep/b.sql"):
         met = "src/deep/b.sql"  # a folder has no order
@@ -207,8 +204,7 @@ def test_a_tool_of_another_server_is_kept_off_as_well(ground: Ground, repo: Path
 def test_git_is_asked_what_it_would_do_to_what_is_covered(ground: Ground, repo: Path, command: str, met: str) -> None:
     git(repo, "checkout", "-qb", "other")
     (repo / "src/new.sql").write_text("new\n")
-    git(repo, "add", "-A")
-    git(repo, "commit", "-qm", "second")
+    commit_all(repo, "second")
     git(repo, "checkout", "-q", "main")
     git(repo, "checkout", "-qb", "third")
     (repo / "docs/c.md").write_text("other\n")
@@ -228,13 +224,12 @@ def test_a_pattern_over_everything_is_no_lock_on_the_repository_itself(ground: G
     assert scene.judged("git add docs").denial
 
 
-def test_what_fits_a_locked_pattern_is_compared_after_an_opaque_call(ground: Ground, repo: Path) -> None:
+def test_what_fits_a_locked_pattern_is_compared_after_an_opaque_call(ground: Ground, repo: Path, store: Store) -> None:
     """Changed, removed and new files of the pattern are told; the content before is kept."""
     me = new_session()
     assert start("claude-code", me, repo).context
-    with Store() as store:
-        peer = join(store, repo)
-        take(store, peer, "src/**/*.sql")
+    peer = join(store, repo)
+    take(store, peer, "src/**/*.sql")
     payload = {**captured("claude-code", "PreToolUse.Bash", repo), "session_id": me, "tool_name": "PowerShell"}
     payload.update(tool_input={"command": "make gen"}, tool_use_id="call-1")
     noticed = run("claude-code", "pre_tool_use", payload)
@@ -272,11 +267,10 @@ def test_the_commit_guard_knows_patterns(ground: Ground, repo: Path) -> None:
     assert ground.swarm("guard", "check", "--hook", "pre-commit", "--json").code == 0
 
 
-def test_a_store_without_the_columns_is_read_as_ever(ground: Ground, repo: Path) -> None:
+def test_a_store_without_the_columns_is_read_as_ever(ground: Ground, repo: Path, store: Store) -> None:
     """Version 3 has keys and no more than paths; another release's reader must find all that stands there."""
     scene = beside(ground, repo)
-    with ground.store() as store:
-        take(store, scene.peer, str(repo / "src/a.sql"))
+    take(store, scene.peer, str(repo / "src/a.sql"))
     for index in ground.sql("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'context'"):
         if any(f"{word}" in (index["sql"] or "") for word in ("repository", "ttl", "pattern", "agent", "base")):
             ground.sql(f"DROP INDEX {index['name']}")
@@ -323,9 +317,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wild")
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
     subprocess.run(["git", "init", "-q", str(folder)], check=True, env=environment)
-    for file in FILES:
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text("x")
+    files_at(folder, dict.fromkeys(FILES, "x"))
     subprocess.run(["git", "-C", str(folder), "add", "-A", "-f"], check=True, env=environment)
     return folder
 

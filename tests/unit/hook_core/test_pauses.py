@@ -10,7 +10,7 @@ from support.altered import Limits
 from support.fixtures import SWARM
 from support.traced import Player, notes_an_end
 from support.transcripts import Log
-from support.world import TEXT, some_time_passes
+from support.world import TEXT, saves, some_time_passes
 
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.registration import note_client
@@ -67,8 +67,7 @@ def me(request: pytest.FixtureRequest, work: Path, tmp_path: Path) -> Session:
 def save(work: Path) -> None:
     """Save two files, as a person does."""
     (work / "other.md").write_text(SAVED)
-    (work / "new.md").write_text("a person's\n")
-    some_time_passes()
+    saves(work / "new.md", "a person's\n")
 
 
 @pytest.mark.parametrize("is_beside", [False, True], ids=["alone", "beside a peer"])
@@ -113,8 +112,7 @@ def test_a_person_s_save_during_a_command_that_writes_other_files_is_protected(
 @pytest.mark.parametrize("way", ["a tool", "a command"])
 def test_a_person_s_save_of_the_same_file_is_protected(way: str, me: Session, work: Path) -> None:
     me.writes_with(way)
-    (work / "notes.md").write_text((work / "notes.md").read_text() + "a person's\n")
-    some_time_passes()
+    saves(work / "notes.md", (work / "notes.md").read_text() + "a person's\n")
     assert me.runs("git checkout notes.md").startswith("denied: ")
 
 
@@ -150,8 +148,7 @@ def test_a_call_without_a_result_goes_on(me: Session, work: Path) -> None:
 def test_without_a_log_a_write_tool_counts_for_its_own_files_alone(name: str, work: Path) -> None:
     me = Player("claude-code", work)
     me.edits("notes.md", "beta", "MINE")
-    (work / name).write_text((work / name).read_text() + "MORE\n")
-    some_time_passes()
+    saves(work / name, (work / name).read_text() + "MORE\n")
     assert me.runs(f"git checkout {name}").startswith("denied: ") == (name == "other.md")
 
 
@@ -167,13 +164,11 @@ def test_a_plugin_s_mark_ends_the_write_of_its_session_and_agent(agent: str, wor
     me.edit("notes.md", "beta", "MINE", agent)
     marks_an_end(other if agent == "" else me)  # of another session, or of the main thread
     saved = (work / "notes.md").read_text() + "MORE\n"
-    (work / "notes.md").write_text(saved)
-    some_time_passes()
+    saves(work / "notes.md", saved)
     assert not me.ask("bash", {"command": "git checkout notes.md"}, agent).denied
     me.edit("notes.md", "beta", "MINE", agent)
     marks_an_end(me, agent)
-    (work / "notes.md").write_text(saved)
-    some_time_passes()
+    saves(work / "notes.md", saved)
     assert me.ask("bash", {"command": "git checkout notes.md"}, agent).denied
 
 
@@ -216,8 +211,7 @@ def test_the_end_of_a_session_s_last_call_outlives_it(runtime: str, work: Path, 
         some_time_passes()  # the log has milliseconds
         me.log.ends(call)
     some_time_passes()
-    (work / "notes.md").write_text(TEXT + "a person's\n")
-    some_time_passes()
+    saves(work / "notes.md", TEXT + "a person's\n")
     assert possible_owners(work / "notes.md") == [{runtime, ""}]
     forget(me.runtime, me.session_id)
     assert possible_owners(work / "notes.md") == [{runtime, ""}]
@@ -242,15 +236,13 @@ def test_a_command_in_the_background_may_write_until_its_own_end(end: str, me: S
     notes_an_end()
     me.log.ends(other)
     some_time_passes()
-    (work / "notes.md").write_text(TEXT + "in the background\n")
-    some_time_passes()
+    saves(work / "notes.md", TEXT + "in the background\n")
     if end == "its notice":
         me.log.ends_apart(call)
     elif end == "a stop":
         me.log.stops(call)
     some_time_passes()
-    (work / "other.md").write_text(TEXT + "afterwards\n")
-    some_time_passes()
+    saves(work / "other.md", TEXT + "afterwards\n")
     assert possible_owners(work / "notes.md") == [{me.runtime, ""}]
     assert possible_owners(work / "other.md") == [{me.runtime, ""} if end == "none" else {""}]
     assert me.runs("git checkout other.md").startswith("denied: ")
@@ -291,8 +283,7 @@ def test_an_agent_has_a_log_of_its_own(me: Session, work: Path) -> None:
     if me.runtime == "codex":
         me.transcript = str(log.path)  # Codex tells an agent's own
     assert me.told(*given, agent="helper") == ""
-    (work / "notes.md").write_text(TEXT + "MINE\n")
-    some_time_passes()
+    saves(work / "notes.md", TEXT + "MINE\n")
     log.ends(inner)
     some_time_passes()
     save(work)
@@ -319,8 +310,7 @@ def test_an_interrupted_command_is_over_for_the_command_line_too(words: list[str
     some_time_passes()  # the log has milliseconds
     me.log.ends(call, "[Request interrupted by user for tool use]", is_error=True)
     some_time_passes()
-    (work / "notes.md").write_text(TEXT + "a person's\n")
-    some_time_passes()
+    saves(work / "notes.md", TEXT + "a person's\n")
     acting = ["--as", me.id] if words[0] == "commit" else []
     done = subprocess.run([*SWARM, *words, "--json", *acting], cwd=work, capture_output=True, text=True, check=False)
     if words[0] == "commit":

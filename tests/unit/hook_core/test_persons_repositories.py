@@ -4,13 +4,13 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.altered import Failing, Limits
+from support.files import files_at, folder_at
 from support.traced import Player, checkout, git, lost_in
-from support.world import some_time_passes
+from support.world import commit_all, saves, some_time_passes, typed
 
 from swarm_hook_core.git_repository import NoAnswer, Repository
 from swarm_hook_core.state import ended_mark
@@ -18,103 +18,32 @@ from swarm_hook_core.state import ended_mark
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 
-def _plain(work: Path) -> None:
-    (work / "notes.md").write_text("mine\n")
-
-
-def _crlf(work: Path) -> None:
-    git(work, "config", "core.autocrlf", "true")
-    (work / "other.md").write_bytes(b"alpha\r\nbeta\r\ngamma\r\n")  # the same to git
-    (work / "notes.md").write_bytes(b"alpha\r\nbeta\r\nmine\r\n")
-
-
-def _filter(work: Path) -> None:
-    git(work, "config", "filter.up.clean", "tr a-z A-Z")
-    git(work, "config", "filter.up.smudge", "tr A-Z a-z")
-    (work / ".gitattributes").write_text("*.md filter=up\n")
-    git(work, "add", "--renormalize", ".")
-    git(work, "add", ".")
-    git(work, "commit", "-qm", "filtered")
-    (work / "notes.md").write_text("alpha\nmine\n")
-
-
-def _sparse(work: Path) -> None:
-    git(work, "sparse-checkout", "set", "--no-cone", "/notes.md", "/other.md")
-    assert not (work / "sub").exists()
-    _plain(work)
-
-
-def _detached(work: Path) -> None:
-    git(work, "checkout", "-q", "--detach")
-    _plain(work)
-
-
-def _rebase(work: Path) -> None:
-    git(work, "checkout", "-q", "-b", "side")
-    (work / "notes.md").write_text("side\n")
-    git(work, "commit", "-qam", "side")
-    git(work, "checkout", "-q", "main")
-    (work / "notes.md").write_text("main\n")
-    git(work, "commit", "-qam", "main")
-    with pytest.raises(Exception, match="rebase"):
-        git(work, "rebase", "side")
-    (work / "notes.md").write_text("resolved\nby hand\n")
-
-
-def _binary(work: Path) -> None:
-    (work / "notes.md").write_bytes(b"\0\1\2mine")
-
-
-def _mode(work: Path) -> None:
-    (work / "notes.md").chmod(0o755)
-
-
-def _renamed(work: Path) -> None:
-    (work / "notes.md").write_text("alpha\nbeta\ngamma\nmine\n")
-    git(work, "mv", "notes.md", "renamed.md")
-
-
-def _link(work: Path) -> None:
-    (work / "notes.md").unlink()
-    (work / "notes.md").symlink_to("sub/deep.md")
-
-
-def _monitor(work: Path) -> None:
-    git(work, "config", "core.fsmonitor", "true")
-    git(work, "config", "core.untrackedCache", "true")
-    _plain(work)
-
-
-def _staged(work: Path) -> None:
-    _plain(work)
-    git(work, "add", ".")
-
-
-def _lfs(work: Path) -> None:
-    if shutil.which("git-lfs") is None:
-        pytest.skip("git-lfs is not installed")
-    git(work, "lfs", "install", "--local")
-    git(work, "lfs", "track", "*.md")
-    for file in work.rglob("*.md"):  # older than the index, so that git need not compare contents
-        os.utime(file, (1_700_000_000, 1_700_000_000))
-    git(work, "add", "--renormalize", ".")
-    git(work, "add", ".")
-    git(work, "commit", "-qm", "lfs")
-    assert "git-lfs" in git(work, "cat-file", "blob", "HEAD:notes.md")
-    (work / "notes.md").write_text("alpha\nmine\n")
-
-
-def _touched(work: Path) -> None:
-    _plain(work)
-    (work / "other.md").write_text((work / "other.md").read_text())  # newer, and the same
-
-
-KINDS: dict[str, Callable[[Path], None]] = {
-    "plain": _plain, "crlf": _crlf, "filter": _filter, "sparse checkout": _sparse, "detached HEAD": _detached,
-    "rebase in progress": _rebase, "binary": _binary, "mode": _mode, "renamed": _renamed, "link": _link,
-    "fsmonitor": _monitor, "staged": _staged, "touched": _touched,
-    "LFS": _lfs,
-}  # fmt: skip
+# kind -> commands that make the repository so, with a person's work in it
+KINDS = {
+    "plain": "echo mine > notes.md",
+    # other.md is the same to git
+    "crlf": r"""git config core.autocrlf true; printf 'alpha\r\nbeta\r\ngamma\r\n' > other.md
+        printf 'alpha\r\nbeta\r\nmine\r\n' > notes.md""",
+    "filter": r"""git config filter.up.clean 'tr a-z A-Z'; git config filter.up.smudge 'tr A-Z a-z'
+        echo '*.md filter=up' > .gitattributes; git add --renormalize .; git add .; git commit -qm filtered
+        printf 'alpha\nmine\n' > notes.md""",
+    "sparse checkout": "git sparse-checkout set --no-cone /notes.md /other.md; test ! -e sub; echo mine > notes.md",
+    "detached HEAD": "git checkout -q --detach; echo mine > notes.md",
+    "rebase in progress": r"""git checkout -q -b side; echo side > notes.md; git commit -qam side
+        git checkout -q main; echo main > notes.md; git commit -qam main
+        ! git rebase side; printf 'resolved\nby hand\n' > notes.md""",
+    "binary": r"printf '\0\1\2mine' > notes.md",
+    "mode": "chmod 755 notes.md",
+    "renamed": "echo mine >> notes.md; git mv notes.md renamed.md",
+    "link": "ln -sf sub/deep.md notes.md",
+    "fsmonitor": "git config core.fsmonitor true; git config core.untrackedCache true; echo mine > notes.md",
+    "staged": "echo mine > notes.md; git add .",
+    "touched": "echo mine > notes.md; touch other.md",  # newer, and the same
+    # the files are older than the index, so that git need not compare contents
+    "LFS": r"""git lfs install --local; git lfs track '*.md'; find . -name '*.md' -exec touch -t 202311142200 {} +
+        git add --renormalize .; git add .; git commit -qm lfs; git cat-file blob HEAD:notes.md | grep git-lfs
+        printf 'alpha\nmine\n' > notes.md""",
+}
 
 
 # kind -> the person's lines in the denial
@@ -135,9 +64,11 @@ OWN = (
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.sampled
 def test_a_sweep_is_refused_and_a_clean_file_and_the_session_s_own_work_may_go(kind: str, work: Path) -> None:
+    if kind == "LFS" and shutil.which("git-lfs") is None:
+        pytest.skip("git-lfs is not installed")
     me = Player("codex", work)
     me.runs("ls")
-    KINDS[kind](work)
+    typed(work, KINDS[kind])
     said = me.denied("Bash", {"command": "git reset --hard"})
     assert "a person's work" in said and ("renamed.md" if kind == "renamed" else "notes.md") in said
     assert "other.md" not in said and LINES.get(kind, "") in said
@@ -161,8 +92,7 @@ def test_a_partial_clone_fetches_nothing(work: Path, tmp_path: Path) -> None:
     objects = sorted(os.listdir(partial / ".git" / "objects" / "pack"))
     me, peer = Player("codex", partial), Player("claude-code", partial)
     me.runs("ls")
-    (partial / "notes.md").write_text("a person's\n")
-    some_time_passes()
+    saves(partial / "notes.md", "a person's\n")
     for command in ("git reset --hard", "git checkout .", "git stash", "rm notes.md", "echo x > notes.md"):
         assert "notes.md" in me.denied("Bash", {"command": command}), command
     assert peer.edits("other.md", "beta", "PEER") == ""
@@ -173,8 +103,7 @@ def test_a_partial_clone_fetches_nothing(work: Path, tmp_path: Path) -> None:
 
 
 def test_before_the_first_commit(tmp_path: Path, work: Path) -> None:
-    fresh = tmp_path / "fresh"
-    fresh.mkdir()
+    fresh = folder_at(tmp_path / "fresh")
     git(fresh, "init", "-q")
     me = Player("codex", fresh)
     me.runs("ls")
@@ -187,7 +116,7 @@ def test_before_the_first_commit(tmp_path: Path, work: Path) -> None:
 
 def test_a_submodule_and_a_repository_inside(work: Path, tmp_path: Path) -> None:
     library = checkout(tmp_path / "library", "lib.md")
-    git(work, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "lib")
+    git(work, "submodule", "add", "-q", str(library), "lib")
     git(work, "commit", "-qm", "lib")
     me = Player("codex", work)
     me.runs("ls")
@@ -198,8 +127,7 @@ def test_a_submodule_and_a_repository_inside(work: Path, tmp_path: Path) -> None
     assert me.denied("Bash", {"command": "git checkout ."}) == "", "git leaves the work inside of a submodule alone"
 
 
-def test_if_git_does_not_answer(work: Path, failing: Failing) -> None:
-    me = Player("codex", work)
+def test_if_git_does_not_answer(work: Path, failing: Failing, me: Player) -> None:
     me.runs("ls")
     (work / "notes.md").write_text("mine\n")
     failing(Repository, "untracked", NoAnswer("out of time"))
@@ -209,17 +137,14 @@ def test_if_git_does_not_answer(work: Path, failing: Failing) -> None:
         assert me.denied("Bash", {"command": command}) == "", command
 
 
-def test_a_folder_that_passes_is_kept_within_bounds(
-    work: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits
-) -> None:
+def test_a_folder_that_passes_is_kept_within_bounds(work: Path, monkeypatch, limits: Limits) -> None:
     from swarm_hook_core.stakes import verdict
 
     limits(verdict, MOST_BYTES=10)
     monkeypatch.setenv("SWARM_PROTECT", "off")
     me = Player("codex", work)
     (work / "pile").mkdir()
-    for name in "abcd":
-        (work / "pile" / name).write_text("four")
+    files_at(work / "pile", dict.fromkeys("abcd", "four"))
     assert me.runs("rm -r pile") == "" and not (work / "pile").exists()
     assert len(lost_in(work)) == 2
 
@@ -227,8 +152,7 @@ def test_a_folder_that_passes_is_kept_within_bounds(
 def test_many_files_are_asked_about(work: Path) -> None:
     for number in range(1500):
         (work / f"f{number}").write_text("x")
-    git(work, "add", ".")
-    git(work, "commit", "-qm", "many")
+    commit_all(work, "many")
     me = Player("codex", work)
     me.runs("ls")
     (work / "f7").write_text("mine")
@@ -241,16 +165,13 @@ def test_many_files_are_asked_about(work: Path) -> None:
 def test_a_large_repository(work: Path, folders: int) -> None:
     """A person's file among many is found in git's two seconds; if a slow machine does not, the words say so."""
     for number in range(folders):
-        folder = work / "many" / f"d{number}"
-        folder.mkdir(parents=True)
+        folder = folder_at(work / "many" / f"d{number}")
         for other in range(1000):
             (folder / f"f{other}").touch()
-    git(work, "add", ".")
-    git(work, "commit", "-qm", "many")
+    commit_all(work, "many")
     me = Player("codex", work)
     me.runs("ls")
-    (work / "many" / "d4" / "f42").write_text("a person's\n")
-    some_time_passes()
+    saves(work / "many" / "d4" / "f42", "a person's\n")
     for command in ("git reset --hard", "git checkout .", "git stash"):
         said = me.denied("Bash", {"command": command})
         assert "many/d4/f42" in said or "too slow" in said, said
@@ -373,8 +294,7 @@ def test_no_false_refusal_and_each_sweep_over_a_person_s_lines_is_refused(work: 
     git(work, "config", "user.email", "t@t")
     for name, text in (("check.py", CHECK), ("gen.py", GEN), ("format.py", FORMAT)):
         (work / name).write_text(text)
-    git(work, "add", ".")
-    git(work, "commit", "-qm", "tools")
+    commit_all(work, "tools")
     agent = Player("claude-code", work)
     deeds = [line.partition(": ") for line in DAY.strip().splitlines()]
     assert len(deeds) >= 60

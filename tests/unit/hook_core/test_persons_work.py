@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import folder_at, text_at
 from support.sessions import captured, run
 from support.traced import Player, git, lost_in, notes_an_end
-from support.world import some_time_passes
+from support.world import commit_all, saves, some_time_passes, typed
 
 from swarm_hook_core.traces.versions import acts, pruning
 from swarm_hook_core.traces.versions.lines import lines_of
@@ -226,8 +227,7 @@ def test_git_is_asked_only_about_files_that_the_session_does_not_know(
 ) -> None:
     me = Player(runtime, work)
     me.runs("ls")
-    (work / "notes.md").write_text(AFTERNOON)
-    some_time_passes()
+    saves(work / "notes.md", AFTERNOON)
     deeds, name, asks = ASKS[case]
     for deed in deeds:
         kind, _, file = deed.rpartition(": ")
@@ -236,8 +236,7 @@ def test_git_is_asked_only_about_files_that_the_session_does_not_know(
         elif kind == "edit":
             assert me.edits(file, "gamma", "mine") == ""
         elif kind == "person":
-            (work / file).write_text(AFTERNOON)
-            some_time_passes()
+            saves(work / file, AFTERNOON)
         else:
             assert me.runs(deed) == ""
     started: list[list[str]] = []
@@ -266,8 +265,7 @@ def test_claude_code_asks_its_user_only_at_a_terminal(entry: str, mode: str, dec
     """Contents that the person may let go are kept before the question; denied files stay."""
     me = Player("claude-code", work)
     me.runs("ls")
-    (work / "notes.md").write_text(AFTERNOON)
-    some_time_passes()
+    saves(work / "notes.md", AFTERNOON)
     payload = captured("claude-code", "PreToolUse.Bash", work, session_id=me.session_id)
     payload.update(cwd=str(work), permission_mode=mode, tool_input={"command": "git checkout -- notes.md"})
     ran = run("claude-code", "pre_tool_use", payload, {"CLAUDE_CODE_ENTRYPOINT": entry, "SWARM_MCP_BIN": ""})
@@ -279,8 +277,7 @@ def test_claude_code_asks_its_user_only_at_a_terminal(entry: str, mode: str, dec
 
 def test_what_was_read_and_is_overwritten_is_kept(me: Player, work: Path) -> None:
     (work / ".gitignore").write_text(".env\n")
-    (work / ".env").write_text("KEY=1\n")
-    some_time_passes()
+    saves(work / ".env", "KEY=1\n")
     me.runs("cat .env notes.md")
     assert me.runs("echo x > .env; echo x > notes.md") == ""
     kept = lost_in(work)
@@ -314,8 +311,7 @@ def test_ignored_files_are_not_protected_but_kept(me: Player, work: Path) -> Non
 
 
 def test_outside_of_a_repository_nothing_is_protected(me: Player, tmp_path: Path) -> None:
-    file = tmp_path / "list.txt"
-    file.write_text("x\n")
+    file = text_at(tmp_path / "list.txt", "x\n")
     assert me.runs(f"rm {shlex.quote(str(file))}") == ""
 
 
@@ -345,9 +341,7 @@ def test_of_two_sessions_each_may_throw_away_its_own(me: Player, work: Path) -> 
 
 
 @pytest.mark.parametrize("level", ["keep", "turn"])
-def test_a_session_alone_may_replace_what_its_command_has_shown(
-    level: str, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_alone_may_replace_what_its_command_has_shown(level: str, work: Path, monkeypatch) -> None:
     """At `turn` each command is parsed, also without company."""
     monkeypatch.setenv("SWARM_AUTO", level)
     (work / "notes.md").write_text("a person's\n")
@@ -411,64 +405,36 @@ def test_a_stash_entry_that_no_session_has_made_is_a_person_s(
         assert lost_in(work)["notes.md"] == AFTERNOON.encode()
 
 
-def test_entries_that_pass_are_kept_with_all_their_files(
-    me: Player, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entries_that_pass_are_kept_with_all_their_files(me: Player, work: Path, monkeypatch) -> None:
     git(work, "stash", "-q", "-u")
     monkeypatch.setenv("SWARM_PROTECT", "notice")
     assert "No session at work has made" in me.runs("git stash clear")
     assert lost_in(work) == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
 
 
-def _link(work: Path) -> None:
-    (work / "link").symlink_to("mine.md")
-
-
-def _changed_link(work: Path) -> None:
-    (work / "known").unlink()
-    (work / "known").symlink_to("mine.md")
-
-
-def _submodule(work: Path) -> None:
-    (work / "mod" / "f.md").write_text("a person's\n")
-
-
-def _mode(work: Path) -> None:
-    (work / "notes.md").chmod(0o755)
-
-
-def _ignored(work: Path) -> None:
-    (work / "trace.log").write_text("a person's\n")
-
-
-def _intended(work: Path) -> None:
-    (work / "intended.md").write_text("a person's\n")
-    git(work, "add", "-N", "intended.md")
-
-
-def _sparse(work: Path) -> None:
-    git(work, "sparse-checkout", "set", "--no-cone", "/*", "!/sub/")
-
-
+LINK, CHANGED_LINK = "ln -s mine.md link", "ln -sf mine.md known"
+SUBMODULE, MODE, IGNORED = 'echo "a person\'s" > mod/f.md', "chmod 755 notes.md", 'echo "a person\'s" > trace.log'
+INTENDED = 'echo "a person\'s" > intended.md; git add -N intended.md'
+SPARSE = "git sparse-checkout set --no-cone '/*' '!/sub/'"
 ODD = {
     # the person's work, a command that leaves it alone, one that loses it (if any)
-    "link beside its target": (_link, "git stash push -- mine.md", "git stash -u"),
-    "link, reset": (_link, "git checkout -- mine.md", "git clean -fd"),
-    "link, removed": (_link, "git restore mine.md", "rm link"),
-    "changed link": (_changed_link, "git checkout HEAD -- mine.md", "git checkout ."),
-    "changed link, stash": (_changed_link, "git stash push -- mine.md", "git stash"),
-    "submodule": (_submodule, "git checkout .", "git -C mod checkout ."),
-    "submodule, removed": (_submodule, "git stash", "rm -rf mod"),
-    "submodule, forced": (_submodule, "git clean -fd", "git submodule deinit -f mod"),
-    "mode alone": (_mode, "git stash push -- mine.md", "git stash"),
-    "mode alone, checkout": (_mode, "git checkout -- mine.md", "git checkout ."),
-    "ignored": (_ignored, "git stash -u", ""),
-    "ignored, clean": (_ignored, "git clean -fdx", ""),
-    "intent to add": (_intended, "git checkout -- mine.md", "git reset --hard"),
-    "intent to add, removed": (_intended, "git restore mine.md", "rm -f intended.md"),
-    "sparse": (_sparse, "git checkout .", ""),
-    "sparse, reset": (_sparse, "git reset --hard", ""),
-    "sparse, stash": (_sparse, "git stash", ""),
+    "link beside its target": (LINK, "git stash push -- mine.md", "git stash -u"),
+    "link, reset": (LINK, "git checkout -- mine.md", "git clean -fd"),
+    "link, removed": (LINK, "git restore mine.md", "rm link"),
+    "changed link": (CHANGED_LINK, "git checkout HEAD -- mine.md", "git checkout ."),
+    "changed link, stash": (CHANGED_LINK, "git stash push -- mine.md", "git stash"),
+    "submodule": (SUBMODULE, "git checkout .", "git -C mod checkout ."),
+    "submodule, removed": (SUBMODULE, "git stash", "rm -rf mod"),
+    "submodule, forced": (SUBMODULE, "git clean -fd", "git submodule deinit -f mod"),
+    "mode alone": (MODE, "git stash push -- mine.md", "git stash"),
+    "mode alone, checkout": (MODE, "git checkout -- mine.md", "git checkout ."),
+    "ignored": (IGNORED, "git stash -u", ""),
+    "ignored, clean": (IGNORED, "git clean -fdx", ""),
+    "intent to add": (INTENDED, "git checkout -- mine.md", "git reset --hard"),
+    "intent to add, removed": (INTENDED, "git restore mine.md", "rm -f intended.md"),
+    "sparse": (SPARSE, "git checkout .", ""),
+    "sparse, reset": (SPARSE, "git reset --hard", ""),
+    "sparse, stash": (SPARSE, "git stash", ""),
 }
 
 
@@ -481,20 +447,17 @@ def test_links_submodules_modes_and_the_like(case: str, loses: bool, work: Path,
     (work / "mine.md").write_text("committed\n")
     (work / "known").symlink_to("notes.md")
     (work / ".gitignore").write_text("*.log\n")
-    if made is _submodule:
-        inner = tmp_path / "inner"
-        inner.mkdir()
+    if made == SUBMODULE:
+        inner = folder_at(tmp_path / "inner")
         git(inner, "init", "-q")
         (inner / "f.md").write_text("f\n")
-        git(inner, "add", "-A")
-        git(inner, "commit", "-qm", "f")
-        git(work, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "mod")
-    git(work, "add", "-A")
-    git(work, "commit", "-qm", "more")
+        commit_all(inner, "f")
+        git(work, "submodule", "add", "-q", str(inner), "mod")
+    commit_all(work, "more")
     me = Player("codex", work)
     me.writes("mine.md", "my own\n")
     me.runs("ls")
-    made(work)
+    typed(work, made)
     some_time_passes()
     if loses and losing:
         said = me.denied("Bash", {"command": losing})
@@ -505,8 +468,7 @@ def test_links_submodules_modes_and_the_like(case: str, loses: bool, work: Path,
 
 def test_a_line_that_a_person_has_removed_beside_the_session_s_own_stays_removed(work: Path) -> None:
     me = Player("codex", work)
-    (work / "notes.md").write_text("beta\ngamma\n")
-    some_time_passes()
+    saves(work / "notes.md", "beta\ngamma\n")
     assert me.edits("notes.md", "gamma", "MINE") == ""
     assert "notes.md: 1 line taken out" in me.runs("git checkout -- notes.md")
     assert (work / "notes.md").read_text() == "beta\nMINE\n"
@@ -514,8 +476,7 @@ def test_a_line_that_a_person_has_removed_beside_the_session_s_own_stays_removed
 
 def test_a_person_s_line_in_a_file_that_a_command_of_the_session_has_added_to(work: Path) -> None:
     me = Player("codex", work)
-    (work / "notes.md").write_text("alpha\nbeta\ngamma\na person's\n")
-    some_time_passes()
+    saves(work / "notes.md", "alpha\nbeta\ngamma\na person's\n")
     assert me.runs("echo mine >> notes.md") == ""
     assert "notes.md: 1 line (4)" in me.runs("git checkout -- notes.md")
     assert "a person's" in (work / "notes.md").read_text()
@@ -535,8 +496,7 @@ def test_a_person_s_line_in_a_file_of_another_session_is_protected(command: str,
     assert peer.edits("notes.md", "beta", "PEER") == ""
     notes_an_end()
     some_time_passes()
-    (work / "notes.md").write_text("alpha\nPEER\ngamma\na person's\n")
-    some_time_passes()
+    saves(work / "notes.md", "alpha\nPEER\ngamma\na person's\n")
     me.runs("cat notes.md")
     for _ in range(2):
         said = me.runs(command)
@@ -548,8 +508,7 @@ def test_a_refusal_names_all_owners_of_a_file_as_blame_does(work: Path) -> None:
     assert first.edits("notes.md", "beta", "FIRST") == ""
     notes_an_end()
     some_time_passes()
-    (work / "notes.md").write_text("alpha\nFIRST\ngamma\na person's\n")
-    some_time_passes()
+    saves(work / "notes.md", "alpha\nFIRST\ngamma\na person's\n")
     last.edits("notes.md", "gamma", "LAST")
     some_time_passes()
     for said in (me.runs("git checkout ."), me.denied(*me.writing("notes.md", "other\n"))):
@@ -559,8 +518,7 @@ def test_a_refusal_names_all_owners_of_a_file_as_blame_does(work: Path) -> None:
 def test_a_refusal_for_a_person_s_file_names_the_sessions_whose_files_would_go_too(work: Path) -> None:
     me, peer = Player("codex", work), Player("claude-code", work)
     assert peer.edits("other.md", "beta", "PEER") == ""
-    (work / "notes.md").write_text(AFTERNOON)
-    some_time_passes()
+    saves(work / "notes.md", AFTERNOON)
     said = me.runs("git checkout .")
     assert "would throw away others' uncommitted changes: " in said and "other.md (by claude-code" in said
     assert "a person's work that is not committed: notes.md: 4 lines (3 to 6)" in said
@@ -571,8 +529,7 @@ def test_a_command_that_takes_work_of_all_along_is_denied_once(command: str, wor
     """Its denial says that the same command again goes ahead."""
     me, peer = Player("codex", work), Player("claude-code", work)
     assert me.edits("sub/deep.md", "beta", "MINE") == peer.edits("other.md", "beta", "PEER") == ""
-    (work / "notes.md").write_text(AFTERNOON)
-    some_time_passes()
+    saves(work / "notes.md", AFTERNOON)
     said = me.runs(command)
     assert "a person's work" in said and "other.md (by claude-code" in said and "same command again goes ahead" in said
     assert not me.runs(command).startswith("denied: ")
@@ -586,8 +543,7 @@ def test_a_file_that_was_hidden_from_git_is_still_its_person_s(command: str, me:
     assert me.runs("echo new.md >> .git/info/exclude") == ""
     (work / "cache").mkdir()
     assert me.runs("echo cache/ >> .git/info/exclude") == ""
-    (work / "cache" / "made later").write_text("x\n")
-    some_time_passes()
+    saves(work / "cache" / "made later", "x\n")
     said = me.runs(command)
     assert said.startswith("denied: ") and "new.md" in said and "a person's work" in said
     assert (work / "new.md").read_text() == "one\ntwo\n"
@@ -596,6 +552,5 @@ def test_a_file_that_was_hidden_from_git_is_still_its_person_s(command: str, me:
 
 def test_what_a_rule_of_all_hides_is_a_cache_as_before(me: Player, work: Path) -> None:
     (work / ".gitignore").write_text("new.md\n")
-    (work / ".git" / "info" / "exclude").write_text("new.md\n")
-    some_time_passes()
+    saves(work / ".git" / "info" / "exclude", "new.md\n")
     assert me.runs("rm -f new.md") == ""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.files import text_at
 from support.fixtures import LONGER, Ground, time_limit, wait_for
 
 from swarm_hook_core import clock, process
@@ -140,9 +141,7 @@ def test_a_process_that_cannot_be_looked_at_counts_as_alive(
     assert parent_of(sleeper.pid) == 0
 
 
-def test_a_machine_without_its_files_still_proves_nothing_wrong(
-    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_without_its_files_still_proves_nothing_wrong(sleeper: subprocess.Popen[bytes], monkeypatch) -> None:
     started = start_time(sleeper.pid)
     monkeypatch.setattr(process, "_read", lambda path: "")
     monkeypatch.setattr(process, "_hosts", {})  # it is looked up once
@@ -199,9 +198,7 @@ def test_the_client_is_found_behind_its_shells() -> None:
 
 
 def test_the_client_is_found_behind_a_shell_that_nobody_knows(tmp_path: Path) -> None:
-    hook = tmp_path / "integrations" / "hook.py"
-    hook.parent.mkdir()
-    hook.write_text(ASK)
+    hook = text_at(tmp_path / "integrations" / "hook.py", ASK)
     odd = "import subprocess, sys; subprocess.run(['/bin/sh', '-c', sys.argv[1]])"
     wired = f'{sys.executable} "{hook}" codex turn; true'
     assert asked([sys.executable, "-c", odd, wired]) == [str(os.getpid()), start_time(os.getpid())]
@@ -209,8 +206,7 @@ def test_the_client_is_found_behind_a_shell_that_nobody_knows(tmp_path: Path) ->
 
 def test_the_client_is_found_behind_the_script_that_watches_it(tmp_path: Path) -> None:
     """Hermes' servers are children of such a script."""
-    script = tmp_path / "mcp_stdio_watchdog.py"
-    script.write_text("import subprocess, sys; subprocess.run(sys.argv[4:])")
+    script = text_at(tmp_path / "mcp_stdio_watchdog.py", "import subprocess, sys; subprocess.run(sys.argv[4:])")
     watched = [sys.executable, str(script), "--ppid", "1", "--", sys.executable, "-c", ASK]
     assert asked(watched) == [str(os.getpid()), start_time(os.getpid())]
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support.files import files_at, folder_at, text_at
 from support.sessions import hook_core, mistakes, new_session, ready_store
 
 from swarm_hook_core.hooks import ToolCall
@@ -28,8 +29,7 @@ class Guarded:
             Path(state_dir()) / "kept" / "1",
             Path(state_dir()) / "worktrees" / "t" / "f",
         ):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("{}")
+            text_at(path, "{}")
         self.claude, self.codex = self.home / ".claude", self.home / ".codex"
         for folder in (
             self.claude / "plugins/cache/swarm",
@@ -40,8 +40,7 @@ class Guarded:
         (self.claude / "settings.json").write_text(json.dumps({"enabledPlugins": {"swarm@swarm": True}}))
         (self.codex / "config.toml").write_text("[plugins.swarm]\n")
         self.hooks = self.repo / ".git" / "hooks"
-        for name in ("pre-commit", "pre-push"):
-            (self.hooks / name).write_text(GUARD)
+        files_at(self.hooks, dict.fromkeys(("pre-commit", "pre-push"), GUARD))
         self.session = new_session()
         (self.repo / "src").mkdir()
 
@@ -113,9 +112,8 @@ PASSES = [
 @pytest.mark.parametrize("command", DENIED)
 def test_a_command_that_certainly_weakens_is_denied(place: Guarded, command: str) -> None:
     reason = place.shell(command)
-    assert (
-        reason.startswith("swarm blocked Bash") and "only a person" in reason and "in a terminal of their own" in reason
-    )
+    assert reason.startswith("swarm blocked Bash") and "only a person" in reason
+    assert "in a terminal of their own" in reason
 
 
 @pytest.mark.parametrize("command", PASSES)
@@ -177,17 +175,15 @@ def test_another_servers_tool_does_not_write_it(place: Guarded) -> None:
         ("{repo}/.git/config", {"old_string": "a", "new_string": "b"}, False),
     ],
 )
-def test_files_that_carry_nothing_of_ours_are_the_sessions_own_business(place, path, given, denied) -> None:
+def test_files_that_carry_nothing_of_ours_are_the_sessions_own_business(place: Guarded, path, given, denied) -> None:
     tool = "Write" if "content" in given else "Edit"
     assert bool(place.reason(tool, {"file_path": place.text(path), **given})) is denied
 
 
 def test_the_setting_by_which_git_finds_the_guard(place: Guarded) -> None:
-    folder = place.repo / ".git" / "swarm-hooks"
-    folder.mkdir()
+    folder = folder_at(place.repo / ".git" / "swarm-hooks")
     (folder / "pre-commit").write_text(GUARD)
-    config = place.repo / ".git" / "config"
-    config.write_text(f"[core]\n\tbare = false\n\thooksPath = {folder}\n")
+    config = text_at(place.repo / ".git" / "config", f"[core]\n\tbare = false\n\thooksPath = {folder}\n")
     edit = {"file_path": str(config), "old_string": f"hooksPath = {folder}", "new_string": ""}
     assert "guard uninstall" in place.reason("Edit", edit)
     assert place.reason("Edit", {**edit, "old_string": "bare = false"}) == ""

@@ -44,7 +44,7 @@ def told(capsys: pytest.CaptureFixture, *words: str) -> str:
     return str(capsys.readouterr().out)
 
 
-def test_a_refusal_for_uncommitted_work_is_an_event(work: Path, started) -> None:
+def test_a_refusal_for_uncommitted_work_is_an_event(work: Path, started: list[list[str]], store: Store) -> None:
     """Each reason, and its words on every screen: test_incidents."""
     me, peer = Player("codex", work, "identity:p me"), Player("codex", work, "identity:p peer")
     peer.edits("notes.md", "beta", "PEER")
@@ -54,8 +54,7 @@ def test_a_refusal_for_uncommitted_work_is_an_event(work: Path, started) -> None
     assert (payload["reason"], payload["deed"], payload["holder"]) == ("sweep", "throw away", peer.row["id"])
     assert (payload["said"], payload["tool"]) == (denial.reason.partition("\n")[0], "Bash")
     assert payload["cwd"] == str(work)
-    with Store() as store:
-        assert store.messages.peek(store.instances.get(me.row["id"])) == [], "nobody waits for such a file"
+    assert store.messages.peek(store.instances.get(me.row["id"])) == [], "nobody waits for such a file"
 
 
 @pytest.mark.parametrize("level", ["keep", "turn"])
@@ -75,12 +74,11 @@ def test_a_refusal_for_a_lock_or_a_claim_is_an_event(level: str, work: Path, sta
     assert f"  notes.md to me {me.row['id'][:8]}, by Bash: held by peer {peer.row['id'][:8]}" in status
 
 
-def test_a_refusal_for_a_lock_that_has_gone_by_then_is_an_event(work: Path, started, capsys) -> None:
+def test_a_refusal_for_a_lock_that_has_gone_by_then_is_an_event(work: Path, started, capsys, store: Store) -> None:
     me, holder = Player("codex", work), peer_locks(work, work / "notes.md")
     call = ToolCall("Bash", {"command": "echo x > notes.md"}, me.session_id, str(work))
     verdict = me.core.check(call)
-    with Store() as store:
-        store.locks.release(holder, str(work / "notes.md"))
+    store.locks.release(holder, str(work / "notes.md"))
     me.core.note_denial(call, verdict.denial)
     ((kind, actor, subject, payload),) = events()
     assert (kind, actor, subject) == ("context.lock_denied", me.row["id"], str(work / "notes.md"))
@@ -101,7 +99,7 @@ def test_of_a_storm_the_coordinator_hears_once(work: Path, started, capsys, monk
     assert len(started) == 2 and len(events()) == 1, "the store goes by its own clock"
 
 
-def test_the_other_files_of_a_refusal_have_it_too(work: Path, started, capsys, monkeypatch) -> None:
+def test_the_other_files_of_a_refusal_have_it_too(work: Path, started: list[list[str]], capsys, monkeypatch) -> None:
     monkeypatch.chdir(work)
     me, peer = Player("codex", work), Player("codex", work)
     for name in ("notes.md", "other.md", "sub/deep.md"):
@@ -112,7 +110,7 @@ def test_the_other_files_of_a_refusal_have_it_too(work: Path, started, capsys, m
         assert "`git stash` would put aside" in told(capsys, "log", name)
 
 
-def test_strangers_stay_unnamed(work: Path, started, capsys, monkeypatch) -> None:
+def test_strangers_stay_unnamed(work: Path, started: list[list[str]], capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(work)
     me = Player("codex", work, "identity:p me")
     Player("codex", work, "identity:q secret-name").edits("notes.md", "beta", "PEER")
@@ -171,13 +169,13 @@ def test_the_third_denial_is_shorter_and_says_how_often_by_whom_and_what_else(re
     assert mistakes() == []
 
 
-def test_the_coordinator_hears_of_the_first_the_third_and_the_tenth(repo: Path, calls: list) -> None:
+def test_the_coordinator_hears_of_the_first_the_third_and_the_tenth(repo: Path, calls: list, store: Store) -> None:
     session(repo)
     peer = peer_locks(repo, repo / "f")
     tried(repo, "f")
     assert times_told(calls) == [""]
-    with Store() as store:  # as the command would have written it down
-        store.denials.report(store.instances.of_session("claude-code", "me"), f"{repo}/f", peer["id"], Attempt("Write"))
+    # as the command would have written it down
+    store.denials.report(store.instances.of_session("claude-code", "me"), f"{repo}/f", peer["id"], Attempt("Write"))
     tried(repo, "f", 11)
     assert times_told(calls) == ["", "3", "10"]
 
@@ -218,13 +216,12 @@ def test_what_is_another_storm_is_not_counted_along(repo: Path, calls: list, oth
     assert reason and "denied 3 times" not in reason
 
 
-def test_requests_for_the_lock_do_not_count(repo: Path, calls: list) -> None:
+def test_requests_for_the_lock_do_not_count(repo: Path, calls: list, store: Store) -> None:
     me = session(repo)
     peer_locks(repo, repo / "f")
-    with Store() as store:
-        for _ in range(5):
-            with pytest.raises(Exception, match="locked"):
-                store.locks.acquire(me, str(repo / "f"))
+    for _ in range(5):
+        with pytest.raises(Exception, match="locked"):
+            store.locks.acquire(me, str(repo / "f"))
     assert "times" not in "".join(tried(repo, "f", 2))
 
 
@@ -237,12 +234,11 @@ def test_what_is_denied_because_it_may_write_keeps_its_reason(repo: Path, calls:
     assert len(reasons) == 1 and "SWARM_STRICT" in reasons.pop()
 
 
-def test_another_agent_of_the_session_is_left_its_file(repo: Path, calls: list) -> None:
+def test_another_agent_of_the_session_is_left_its_file(repo: Path, calls: list, store: Store) -> None:
     me = session(repo)
-    with Store() as store:
-        from swarm_mcp.store.lock_request import request
+    from swarm_mcp.store.lock_request import request
 
-        store.locks.acquire_all(me, request(me, [str(repo / "f")], agent="helper"))
+    store.locks.acquire_all(me, request(me, [str(repo / "f")], agent="helper"))
     reason = tried(repo, "f", 3, agent="other")[-1]
     assert "denied 3 times" in reason and "another agent of your session" in reason and "Leave it to" in reason
 

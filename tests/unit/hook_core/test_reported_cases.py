@@ -95,8 +95,7 @@ OF_A_PERSON = {"rm": ("Leave it as it is", "Read it first"), "git": ("Leave it a
 
 
 @pytest.mark.parametrize("kind", OF_A_PERSON)
-def test_the_advice_about_a_person_s_work_fits_the_call(kind: str, work: Path) -> None:
-    me = Player("codex", work)
+def test_the_advice_about_a_person_s_work_fits_the_call(kind: str, work: Path, me: Player) -> None:
     me.runs("ls")
     (work / "sub" / "deep.md").write_text("a person's\n")
     said = me.denied(*KINDS[kind][0])

@@ -42,14 +42,22 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, method: str, player: Player, deed
     monkeypatch.setattr(Trail, method, stopped)
 
 
+def at_work(player: Player) -> Player:
+    """Let a session leave traces, and return it."""
+    assert player.runs(f"echo x > of-{player.session_id}") == "" == player.runs("cat notes.md")
+    return player
+
+
 @pytest.fixture(params=["claude-code", "codex"])
-def pair(request: pytest.FixtureRequest, work: Path) -> tuple[Player, Player]:
-    """Two sessions that have both left traces here."""
-    players = Player(request.param, work), Player("codex", work)
-    for player in players:
-        assert player.runs(f"echo x > of-{player.session_id}") == ""
-        assert player.runs("cat notes.md") == ""
-    return players
+def me(request: pytest.FixtureRequest, work: Path) -> Player:
+    """A session of each client that has left traces here."""
+    return at_work(Player(request.param, work))
+
+
+@pytest.fixture
+def peer(work: Path) -> Player:
+    """Another session that has."""
+    return at_work(Player("codex", work))
 
 
 def said_to(player: Player, call: tuple[str, Any]) -> str:
@@ -61,8 +69,7 @@ def said_to(player: Player, call: tuple[str, Any]) -> str:
 @pytest.mark.parametrize("mine", [patch_of, lambda _player: OVERWRITE], ids=["edit", "overwrite"])
 @pytest.mark.parametrize("theirs", [patch_of, lambda _player: OVERWRITE], ids=["edit", "overwrite"])
 @pytest.mark.sampled
-def test_one_that_is_checked_while_another_is_meets_it(mine, theirs, pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    me, peer = pair
+def test_one_that_is_checked_while_another_is_meets_it(mine, theirs, me, peer, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     meanwhile(monkeypatch, "leave", me, lambda: said.append(said_to(peer, theirs(peer))))
     my_answer = said_to(me, mine(me))
@@ -77,9 +84,8 @@ def test_one_that_is_checked_while_another_is_meets_it(mine, theirs, pair, monke
 
 
 def test_two_that_have_both_noted_theirs_are_both_denied_and_pass_one_after_the_other(
-    pair, monkeypatch, limits
+    monkeypatch, limits, me: Player, peer: Player
 ) -> None:
-    me, peer = pair
     said: list[str] = []
 
     def other() -> None:
@@ -115,9 +121,7 @@ def test_of_two_commands_of_sessions_that_are_alone_one_meets_the_other(step, co
     )
 
 
-def test_an_edit_of_a_session_that_was_alone_waits_for_an_overwrite_noted_before_it(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edit_of_a_session_that_was_alone_waits_for_an_overwrite_noted_before_it(work: Path, monkeypatch) -> None:
     """The edit's own note, made while it believed itself alone, is no write: neither of the peer's nor of its own."""
     me, peer = Player("codex", work), Player("claude-code", work)
     notes, now, sleep, waited, said = work / "notes.md", time.time_ns, time.sleep, list[float](), list[str]()
@@ -140,9 +144,7 @@ def test_an_edit_of_a_session_that_was_alone_waits_for_an_overwrite_noted_before
     assert len(waited) == 1, "and no longer than until the overwrite was made"
 
 
-def test_a_command_of_a_session_that_was_alone_is_nobody_s_obstacle_once_it_is_denied(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_of_a_session_that_was_alone_is_nobody_s_obstacle_once_it_is_denied(work: Path, monkeypatch) -> None:
     """Its text was noted, for others to read, while the session believed itself alone; then another came, and a lock."""
     me, peer, done = Player("codex", work), Player("claude-code", work), list[bool]()
 
@@ -157,26 +159,23 @@ def test_a_command_of_a_session_that_was_alone_is_nobody_s_obstacle_once_it_is_d
     assert peer.denied("Write", {"file_path": str(work / "notes.md"), "content": "theirs\n"}) == ""
 
 
-def test_what_was_denied_is_nobody_s_obstacle(pair) -> None:
-    me, peer = pair
+def test_what_was_denied_is_nobody_s_obstacle(me: Player, peer: Player) -> None:
     third = Player("codex", me.folder)
     peer.edits("notes.md", "beta", "PEER")
     assert me.denied(*OVERWRITE), "it would lose what the peer wrote"
     assert "very moment" not in third.denied(*OVERWRITE), "the one that was denied writes nothing"
 
 
-def test_at_notice_nobody_is_denied(pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_notice_nobody_is_denied(me: Player, peer: Player, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_AUTO", "notice")
-    me, peer = pair
     said: list[str] = []
     meanwhile(monkeypatch, "leave", me, lambda: said.append(peer.denied(*OVERWRITE)))
     assert me.denied(*OVERWRITE) == "" and said == [""]
 
 
 @pytest.mark.parametrize("theirs", [patch_of, lambda _player: OVERWRITE], ids=["edit", "overwrite"])
-def test_an_edit_waits_until_a_write_that_was_let_pass_before_it_is_made(theirs, pair, monkeypatch) -> None:
+def test_an_edit_waits_until_a_write_that_was_let_pass_before_it_is_made(theirs, me: Player, peer, monkeypatch) -> None:
     """Made before that one, it would be lost below it."""
-    me, peer = pair
     notes = me.folder / "notes.md"
     assert peer.denied(*theirs(peer)) == ""
     waited: list[float] = []
@@ -191,10 +190,9 @@ def test_an_edit_waits_until_a_write_that_was_let_pass_before_it_is_made(theirs,
     assert notes.read_text() == "theirs\nbeta\n" and ("was changed by" in said or me.runtime == "claude-code")
 
 
-def test_who_waits_reads_no_journal_again_that_has_not_changed(pair, limits: Limits, listening: Listening) -> None:
+def test_who_waits_reads_no_journal_again_that_has_not_changed(me, peer, limits: Limits, listening: Listening) -> None:
     """A large one would cost processor time all the while."""
     limits(meetings, WAIT_SECONDS=0.3)
-    me, peer = pair
     assert peer.denied(*OVERWRITE) == ""
     read, looked = listening(meetings.journal, "read"), listening(others.Journals, "stamps")
     me.told(*patch_of(me))
@@ -202,9 +200,8 @@ def test_who_waits_reads_no_journal_again_that_has_not_changed(pair, limits: Lim
     assert len(read) < 6
 
 
-def test_an_edit_does_not_wait_for_long(pair, limits: Limits) -> None:
+def test_an_edit_does_not_wait_for_long(limits: Limits, me: Player, peer: Player) -> None:
     limits(meetings, WAIT_SECONDS=0.05)
-    me, peer = pair
     assert peer.denied(*OVERWRITE) == ""
     assert "at this very moment" in me.told(*patch_of(me)) or me.runtime == "claude-code"
 
@@ -265,8 +262,9 @@ def stopped(monkeypatch: pytest.MonkeyPatch, player: Player, step: str, deed: Ca
 @pytest.mark.parametrize("step", ["noted", "looked"])
 @pytest.mark.parametrize("command", CLEARS.values(), ids=CLEARS.keys())
 @pytest.mark.sampled
-def test_what_clears_a_folder_while_an_edit_in_it_is_checked_meets_it(command, step, deep, pair, monkeypatch) -> None:
-    me, peer = pair
+def test_what_clears_a_folder_while_an_edit_in_it_is_checked_meets_it(
+    command, step, deep, me, peer, monkeypatch
+) -> None:
     said: list[str] = []
     stopped(monkeypatch, me, step, lambda: said.append(said_to(peer, shell(command))))
     mine = said_to(me, edit_of(me))
@@ -279,10 +277,9 @@ def test_what_clears_a_folder_while_an_edit_in_it_is_checked_meets_it(command, s
 @pytest.mark.parametrize("command", CLEARS.values(), ids=CLEARS.keys())
 @pytest.mark.sampled
 def test_an_edit_that_is_checked_after_what_clears_its_folder_was_looked_for_waits(
-    command, deep, pair, monkeypatch
+    command, deep, monkeypatch, me: Player, peer: Player
 ) -> None:
     """The other one has looked already, and passes: made before it, the edit would be lost."""
-    me, peer = pair
     said: list[str] = []
     waited = no_wait(monkeypatch)
     if command == CLEARS["switch"]:
@@ -294,9 +291,8 @@ def test_an_edit_that_is_checked_after_what_clears_its_folder_was_looked_for_wai
 
 @pytest.mark.parametrize("command", CLEARS.values(), ids=CLEARS.keys())
 @pytest.mark.sampled
-def test_at_notice_it_is_told_and_nobody_waits(command, deep, pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_notice_it_is_told_and_nobody_waits(command, deep: Path, me, peer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_AUTO", "notice")
-    me, peer = pair
     waited = no_wait(monkeypatch)
     assert peer.denied(*shell(command)) == ""
     told = me.told(*edit_of(me))
@@ -304,8 +300,7 @@ def test_at_notice_it_is_told_and_nobody_waits(command, deep, pair, monkeypatch:
     assert "is written at this very moment" in peer.told(*shell(command)), "and the other way round"
 
 
-def test_a_folder_that_has_gone_by_now_keeps_nobody_waiting(deep, pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    me, peer = pair
+def test_a_folder_that_has_gone_by_now_keeps_nobody_waiting(deep, me, peer, monkeypatch: pytest.MonkeyPatch) -> None:
     waited = no_wait(monkeypatch)
     assert peer.runs("rm -r docs") == ""
     assert me.denied(*shell("mkdir docs && echo x > docs/deep.md")) == "" and not waited
@@ -314,8 +309,7 @@ def test_a_folder_that_has_gone_by_now_keeps_nobody_waiting(deep, pair, monkeypa
 @pytest.mark.parametrize("theirs", ["git checkout -- notes.md", "git stash push -- notes.md", "rm -r elsewhere", "git stash list",
                                     "git checkout side", "git restore --staged .", "git clean -nd", "git reset"])  # fmt: skip
 @pytest.mark.sampled
-def test_who_writes_elsewhere_is_not_concerned(theirs, deep, pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    me, peer = pair
+def test_who_writes_elsewhere_is_not_concerned(theirs, deep: Path, me, peer, monkeypatch: pytest.MonkeyPatch) -> None:
     (me.folder / "elsewhere").mkdir()
     waited = no_wait(monkeypatch)
     if theirs == "git checkout side":
@@ -325,8 +319,7 @@ def test_who_writes_elsewhere_is_not_concerned(theirs, deep, pair, monkeypatch: 
     assert said_to(peer, shell(theirs)) == "", "nor is the command, by the edit"
 
 
-def test_what_was_denied_clears_nothing(deep, pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    me, peer = pair
+def test_what_was_denied_clears_nothing(deep: Path, monkeypatch: pytest.MonkeyPatch, me: Player, peer: Player) -> None:
     third = Player("codex", me.folder)
     peer.edits("notes.md", "beta", "PEER")
     waited = no_wait(monkeypatch)
@@ -334,14 +327,13 @@ def test_what_was_denied_clears_nothing(deep, pair, monkeypatch: pytest.MonkeyPa
     assert third.told(*edit_of(third)) == "" and not waited
 
 
-def test_git_clean_meets_a_new_file_that_is_still_to_come_and_leaves_one_alone_that_git_has(deep, pair) -> None:
-    me, peer = pair
+def test_git_clean_meets_a_new_file_that_is_still_to_come_and_leaves_one_alone_that_git_has(deep, me, peer) -> None:
     assert me.denied(*shell("echo x > docs/new.md")) == "" and me.denied(*edit_of(me)) == ""
     said = peer.denied(*shell("git clean -fd docs"))
     assert "new.md" in said and "deep.md" not in said
 
 
-def test_a_command_that_nobody_has_read_clears_a_folder_too(deep, work: Path, monkeypatch) -> None:
+def test_a_command_that_nobody_has_read_clears_a_folder_too(deep: Path, work: Path, monkeypatch) -> None:
     """Its session was alone when it looked."""
     me, peer = Player("codex", work), Player("claude-code", work)
     waited = no_wait(monkeypatch)
@@ -349,14 +341,13 @@ def test_a_command_that_nobody_has_read_clears_a_folder_too(deep, work: Path, mo
     assert me.told(*edit_of(me)) == "" and waited, "the edit waits for it"
 
 
-def test_a_write_of_a_command_that_nobody_has_read_is_met_before_it_is_made(deep, work: Path) -> None:
+def test_a_write_of_a_command_that_nobody_has_read_is_met_before_it_is_made(deep: Path, work: Path) -> None:
     me, peer = Player("codex", work), Player("claude-code", work)
     assert peer.denied(*shell("echo x > docs/deep.md")) == ""
     assert "very moment" in me.denied(*shell("rm -r docs"))
 
 
-def test_a_denied_edit_is_nobody_s_obstacle_to_a_sweep(deep, pair) -> None:
-    me, peer = pair
+def test_a_denied_edit_is_nobody_s_obstacle_to_a_sweep(deep: Path, me: Player, peer: Player) -> None:
     peer.edits("notes.md", "beta", "PEER")
     git(me.folder, "commit", "-qam", "a person's")
     peer.edits("docs/deep.md", "beta", "PEER")

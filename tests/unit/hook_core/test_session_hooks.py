@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.altered import Failing
+from support.files import program_at
 from support.fixtures import Ground, Sleeper
 from support.sessions import (
     RUNTIMES,
@@ -125,9 +126,7 @@ def test_a_notice_is_told_once_it_has_been_written(installed: Installed, runtime
 
 @both
 def test_a_chosen_coordinator_comes_before_the_installed_one(installed: Installed, runtime: str) -> None:
-    chosen = installed.folder.parent / "chosen"
-    chosen.write_text('#!/bin/sh\necho \'{"id": "someone"}\'\n')
-    chosen.chmod(0o755)
+    chosen = program_at(installed.folder.parent / "chosen", '#!/bin/sh\necho \'{"id": "someone"}\'\n')
     me = new_session()
     assert "someone" in installed.tell(runtime, me, "SessionStart.startup", SWARM_MCP_BIN=str(chosen))
     assert row_of(me) is None
@@ -281,12 +280,11 @@ def test_a_lock_stays_until_the_last_client_has_gone(ground: Ground, two, how: s
     assert held_by(ground) == ""
 
 
-def test_it_is_one_session_to_each_client_and_goes_when_it_is_ended_for_all(ground: Ground, two):
+def test_it_is_one_session_to_each_client_and_goes_when_it_is_ended_for_all(ground: Ground, two, store: Store):
     session = join(ground, two[0])
     join(ground, two[1])
-    with ground.store() as store:
-        for client in two:
-            assert [row["id"] for row in store.instances.of_client(*client.identity)] == [session["id"]]
+    for client in two:
+        assert [row["id"] for row in store.instances.of_client(*client.identity)] == [session["id"]]
     join(ground, two[0])
     join(ground, two[0])
     (row,) = ground.sql("SELECT client_pid, other_clients FROM swarm_sessions")
@@ -427,7 +425,7 @@ subprocess.Popen(["sh", "-c", command, *sys.argv[1:]], stdin=subprocess.DEVNULL)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux, where a program can be given orphans")
-def test_what_has_no_parent_left_names_no_client(tmp_path):
+def test_what_has_no_parent_left_names_no_client(tmp_path: Path):
     """Also where another program than process 1 is given such processes, as systemd's is for a person's session."""
     show = "import sys; sys.path[:0] = %r; from swarm_hook_core import process; print(process.client_process()[0])"
     adopt = (

@@ -1,6 +1,5 @@
 """The settings in force, and ``swarm-mcp protect off --for``: silence in one checkout, for that time."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.altered import Clocks
+from support.files import json_at
 from support.sessions import ROOT, fault_lines
 from support.world import World, some_time_passes
 
@@ -26,10 +26,7 @@ def config() -> Write:
 
     def write(value: object) -> Path:
         settings._last = (None, None)
-        path = Path(config_path())
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(value if isinstance(value, str) else json.dumps(value))
-        return path
+        return json_at(Path(config_path()), value)
 
     settings._last = (None, None)
     return write
@@ -79,9 +76,7 @@ def test_a_checkout_is_named_by_its_real_root(config: Write, checkout: Path, tmp
 
 
 @pytest.mark.parametrize("name", ["SWARM_PROTECT", "SWARM_CC_PROTECT"])
-def test_an_unknown_word_counts_as_not_given_and_is_recorded_once(
-    name: str, config: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_word_counts_as_not_given_and_is_recorded_once(name: str, config: Write, monkeypatch) -> None:
     monkeypatch.setenv(name, "keeep")
     for _ in range(3):
         assert level("CC", "/") == KEEP
@@ -180,7 +175,7 @@ def test_nothing_is_denied_or_said_until_it_ends_by_itself(runtime: str, world: 
     assert me.ask("Bash", {"command": f"rm {NOTES}"}).denied and refusals("pre-commit", str(world.repo))
 
 
-def test_another_checkout_is_not_silent(world: World, tmp_path) -> None:
+def test_another_checkout_is_not_silent(world: World, tmp_path: Path) -> None:
     peer = world.session("codex")
     world.lock(peer, NOTES)
     elsewhere = world.session("claude-code", folder=tmp_path)

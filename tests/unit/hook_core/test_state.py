@@ -136,9 +136,7 @@ def test_a_failed_replacement_leaves_the_old_file(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("step", ["lstat", "chmod", "open"])
-def test_a_folder_that_another_process_removes_is_made_again(
-    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_another_process_removes_is_made_again(step: str, tmp_path: Path, monkeypatch) -> None:
     folder, real, removed = str(tmp_path / "over" / "folder"), getattr(os, step), []
     if step == "lstat":
         make_private(folder)
@@ -242,9 +240,7 @@ def test_the_record_stays_whole_while_many_hooks_turn_it_over() -> None:
 
 
 @pytest.mark.parametrize("obstacle", ["file", "link", "folder", "nowhere"])
-def test_where_nothing_can_be_written_nothing_happens(
-    obstacle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_can_be_written_nothing_happens(obstacle: str, tmp_path: Path, monkeypatch) -> None:
     place = tmp_path / "state"
     if obstacle == "file":
         place.write_text("")

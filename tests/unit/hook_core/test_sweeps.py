@@ -30,7 +30,6 @@ from swarm_hook_core.traces import (
 from swarm_hook_core.traces.file_changes import FileChanges
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import Trail
-from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -118,7 +117,7 @@ class Beside:
 
 
 @pytest.fixture
-def state(tmp_path, checks_have_time, monkeypatch):
+def state(tmp_path: Path, checks_have_time, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
 
 
@@ -220,8 +219,7 @@ def test_each_verb_at_each_level(beside, level: str):
         assert here.told(command) == "", command
 
 
-def test_the_words_of_a_denial_and_of_a_line(beside):
-    here = beside()
+def test_the_words_of_a_denial_and_of_a_line(here: Beside):
     top = here.here.top
     denial = here.denied("git stash -u")
     assert denial == (
@@ -281,16 +279,14 @@ def test_the_narrow_form_is_one_that_passes_and_does_it(beside):
     assert {name: text for name, text in here.here.files().items() if name in theirs} == theirs
 
 
-def test_without_files_of_one_s_own_it_is_said_to_name_them(beside):
-    here = beside()
+def test_without_files_of_one_s_own_it_is_said_to_name_them(here: Beside):
     here.here.git("checkout", "--", "a.txt")
     os.remove(here.here.top / "mine.txt")
     assert "Name your own files, if there are any." in here.denied("git stash")
     assert "Name your own files, if there are any." in here.denied("git add -A")
 
 
-def test_files_are_named_as_the_command_sees_them(beside):
-    here = beside()
+def test_files_are_named_as_the_command_sees_them(here: Beside):
     assert "`git checkout -- ../a.txt`" in here.denied("git checkout -- ..", "src")
     assert f"`git checkout -- {here.here.top}/a.txt`" in here.denied("cd src && git checkout -- ..")
     here.here.write(**{"it's odd.txt": "x\n"})
@@ -298,8 +294,7 @@ def test_files_are_named_as_the_command_sees_them(beside):
     assert "'it'\"'\"'s odd.txt'" in here.denied("git add -A")
 
 
-def test_of_many_files_and_sessions_a_few_are_named(beside):
-    here = beside()
+def test_of_many_files_and_sessions_a_few_are_named(here: Beside):
     names = [f"many/{number:02}.txt" for number in range(30)]
     for name in names:
         here.here.put(name, "x\n")
@@ -307,12 +302,8 @@ def test_of_many_files_and_sessions_a_few_are_named(beside):
         here.wrote(f"peer{number}", *names[number * 4 : number * 4 + 4])
     here.wrote("me", *names[20:])
     told = here.denied("git add many")
-    assert (
-        told.count("many/2") == 8
-        and told.count("many/0") + told.count("many/1") == 3 * 3
-        and "and 1 more (by codex" in told
-        and "and 8 more of other sessions" in told
-    )
+    assert told.count("many/2") == 8 and told.count("many/0") + told.count("many/1") == 3 * 3
+    assert "and 1 more (by codex" in told and "and 8 more of other sessions" in told
     assert "..." in told and len(told) < 2500
 
 
@@ -382,7 +373,7 @@ def test_a_client_that_waits_5_seconds_gets_the_denial_before_the_lines_of_all_f
     assert "`swarm-mcp undo --partial " in said and all(name in said for name in names), said
 
 
-def test_a_commit_of_shared_files_is_told_before_the_lines_of_all_files(tmp_path, limits, monkeypatch):
+def test_a_commit_of_shared_files_is_told_before_the_lines_of_all_files(tmp_path: Path, limits, monkeypatch):
     names = ("notes.md", "other.md", "third.md")
     work = World(tmp_path, *names).repo
     me, peer = traced.Player("codex", work), traced.Player("claude-code", work)
@@ -412,16 +403,14 @@ def slow_lines(limits, monkeypatch) -> list[str]:
     return looked_up
 
 
-def test_nothing_that_takes_long_is_asked_before_what_is_to_be_told(beside, monkeypatch):
-    here = beside()
+def test_nothing_that_takes_long_is_asked_before_what_is_to_be_told(monkeypatch: pytest.MonkeyPatch, here: Beside):
     asked: list[str] = []
     monkeypatch.setattr(stash, "puts_aside", lambda *_given: asked.append("whole tree") or True)
     assert here.denied("git stash") and not asked
     assert here.told("git stash push -- a.txt") == "" and asked
 
 
-def test_commands_that_nobody_read_count_where_the_work_tree_takes_too_long_to_go_through(beside, monkeypatch):
-    here = beside()
+def test_commands_that_nobody_read_count_where_the_work_tree_takes_too_long_to_go_through(monkeypatch, here: Beside):
     top = str(here.here.top)
     here.here.put("src/c.py", "theirs\n")
     note("peer", top, "ran", top, time.time() - 5, "make; cd src && echo theirs >c.py")
@@ -429,8 +418,7 @@ def test_commands_that_nobody_read_count_where_the_work_tree_takes_too_long_to_g
     assert "src/c.py (by codex peer" in here.denied("git checkout -- src")
 
 
-def test_what_is_committed_and_who_has_gone_do_not_count(beside):
-    here = beside()
+def test_what_is_committed_and_who_has_gone_do_not_count(here: Beside):
     here.here.git("add", "b.txt", "staged.txt")
     here.here.git("commit", "-qm", "theirs")
     assert here.told("git stash") == ""
@@ -439,14 +427,12 @@ def test_what_is_committed_and_who_has_gone_do_not_count(beside):
     assert here.told("git clean -fd") == ""
 
 
-def test_traces_on_files_that_are_committed_hide_no_changed_one(beside):
-    here = beside()
+def test_traces_on_files_that_are_committed_hide_no_changed_one(here: Beside):
     here.wrote("peer", "a.txt", "src/c.py", "src/d.py", ".gitignore", at=time.time() - 5)  # later, and committed
     assert "b.txt" in here.denied("git checkout HEAD -- 'b*'")
 
 
-def test_what_was_committed_since_is_not_theirs_any_more(beside):
-    here = beside()
+def test_what_was_committed_since_is_not_theirs_any_more(here: Beside):
     here.here.git("add", "b.txt")
     here.here.git("commit", "-qm", "theirs", "b.txt")
     here.here.put("b.txt", "mine\n")
@@ -458,15 +444,13 @@ def test_what_was_committed_since_is_not_theirs_any_more(beside):
     assert here.denied("git checkout -- src"), "an amended commit is as old as it was"
 
 
-def test_what_one_command_commits_the_next_cannot_lose(beside):
-    here = beside()
+def test_what_one_command_commits_the_next_cannot_lose(here: Beside):
     told = here.told_after_denial("git add -A && git commit -m x && git checkout -f feature")
     assert told.count("swarm:") == 2 and "stages" in told and "commits" in told
     assert here.told("git add -A && git commit -qam x").count("swarm:") == 2
 
 
-def test_what_commands_wrote_that_nobody_had_read_counts_as_well(beside):
-    here = beside()
+def test_what_commands_wrote_that_nobody_had_read_counts_as_well(here: Beside):
     top = str(here.here.top)
     here.here.put("src/c.py", "theirs\n")
     note("peer", top, "ran", top, time.time() - 5, "cat src/c.py")
@@ -477,14 +461,12 @@ def test_what_commands_wrote_that_nobody_had_read_counts_as_well(beside):
     assert here.told("git checkout HEAD~1 -- src") == ""
 
 
-def test_what_may_not_run_here_is_a_line_at_most(beside):
-    here = beside()
+def test_what_may_not_run_here_is_a_line_at_most(here: Beside):
     told = here.told("cd $SOMEWHERE; git -C $TOP stash; cd nowhere && git stash")
     assert "would" not in told
 
 
-def test_another_work_tree_of_the_repository_is_another_place_for_files(beside, tmp_path):
-    here = beside()
+def test_another_work_tree_of_the_repository_is_another_place_for_files(tmp_path: Path, here: Beside):
     here.here.git("worktree", "add", "-q", str(tmp_path / "linked"), "feature")
     linked = Beside(Checkout(tmp_path / "linked"))
     assert linked.told("git stash -u") == "" and linked.told("git add -A") == ""
@@ -504,8 +486,7 @@ git worktree remove --force linked
 """
 
 
-def test_work_trees_of_which_the_names_are_computed_may_be_any(beside, tmp_path):
-    here = beside()
+def test_work_trees_of_which_the_names_are_computed_may_be_any(tmp_path: Path, here: Beside):
     for name in ("linked", "other"):
         here.here.git("worktree", "add", "-q", "--detach", str(tmp_path / name), "feature")
     linked = Beside(Checkout(tmp_path / "linked"))
@@ -520,7 +501,7 @@ def test_work_trees_of_which_the_names_are_computed_may_be_any(beside, tmp_path)
         assert here.told(command) == "", command
 
 
-def test_a_submodule_that_is_taken_out_with_a_peer_s_change(work, tmp_path, limits):
+def test_a_submodule_that_is_taken_out_with_a_peer_s_change(work, tmp_path: Path, limits):
     limits(tenants, APART_NS=0)
     inner = traced.checkout(tmp_path / "inner", "deep.md", "own.md")
     allowed = ("-c", "protocol.file.allow=always")
@@ -564,10 +545,10 @@ OUTSIDE_SUBMODULES = rows("""
 """)
 
 
-def test_commands_that_reach_into_submodules_lose_no_line_there(work, tmp_path, limits):
+def test_commands_that_reach_into_submodules_lose_no_line_there(work, tmp_path: Path, limits):
     limits(tenants, APART_NS=0)
     inner = traced.checkout(tmp_path / "inner", "deep.md", "own.md")
-    traced.git(work, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "module")
+    traced.git(work, "submodule", "--quiet", "add", str(inner), "module")
     traced.git(work, "commit", "-qm", "module")
     me, peer = traced.Player("codex", work), traced.Player("claude-code", work / "module")
     peer.edits("deep.md", "beta", "PEER")
@@ -578,9 +559,9 @@ def test_commands_that_reach_into_submodules_lose_no_line_there(work, tmp_path, 
         assert me.told("Bash", {"command": command}) == "", command
 
 
-def test_a_person_s_line_in_a_submodule_is_held_for_a_session_that_is_alone(work, tmp_path):
+def test_a_person_s_line_in_a_submodule_is_held_for_a_session_that_is_alone(work, tmp_path: Path):
     inner = traced.checkout(tmp_path / "inner", "deep.md")
-    traced.git(work, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "module")
+    traced.git(work, "submodule", "--quiet", "add", str(inner), "module")
     traced.git(work, "commit", "-qm", "module")
     me = traced.Player("codex", work)
     (work / "module" / "deep.md").write_text("mine\n")
@@ -588,9 +569,9 @@ def test_a_person_s_line_in_a_submodule_is_held_for_a_session_that_is_alone(work
         assert "a person's work" in me.denied("Bash", {"command": command}), command
 
 
-def test_a_submodule_with_a_session_is_set_to_another_commit_at_the_second_attempt(work, tmp_path):
+def test_a_submodule_with_a_session_is_set_to_another_commit_at_the_second_attempt(work, tmp_path: Path):
     inner = traced.checkout(tmp_path / "inner", "deep.md")
-    traced.git(work, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "module")
+    traced.git(work, "submodule", "--quiet", "add", str(inner), "module")
     traced.git(work, "commit", "-qm", "module")
     module = work / "module"
     me, _peer = traced.Player("codex", work), traced.Player("claude-code", module)
@@ -622,7 +603,13 @@ def test_a_patch_into_the_index_takes_along_what_it_is_about(beside, limits, lev
 
 
 @pytest.fixture
-def trees(templates, tmp_path, state):
+def here(beside) -> Beside:
+    """That checkout, at the usual level."""
+    return beside()
+
+
+@pytest.fixture
+def trees(templates, tmp_path: Path, state):
     """Two work trees of one repository with nothing in the stash; the session `peer` is in the second."""
 
     def made(level: str = "keep") -> tuple[Beside, Checkout]:
@@ -794,10 +781,9 @@ def test_one_session_sweeps_while_another_is_at_work(work, mine, theirs):
     assert me.runs("git stash pop") == "" and "MINE" in (work / "other.md").read_text()
 
 
-def test_a_stash_beside_somebody_s_lock_is_noted_though_nobody_else_has_written(work, tmp_path):
+def test_a_stash_beside_somebody_s_lock_is_noted_though_nobody_else_has_written(work, tmp_path: Path, store):
     me, peer = traced.Player("codex", work), traced.Player("codex", work)
-    with Store() as store:
-        store.locks.acquire(peer.row, str(tmp_path / "elsewhere.txt"))
+    store.locks.acquire(peer.row, str(tmp_path / "elsewhere.txt"))
     assert me.edits("notes.md", "beta", "MINE") == ""
     assert me.runs("cd .; git stash -q") == ""
     assert "stash@{0}" in peer.runs("git stash drop")

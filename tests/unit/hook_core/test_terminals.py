@@ -96,7 +96,7 @@ def test_what_a_person_types_at_a_fresh_terminal_is_that_persons(ground: Ground,
     ],
 )  # fmt: skip
 @pytest.mark.sampled
-def test_each_verb_makes_a_fresh_shell_known(ground: Ground, monkeypatch, words: tuple[str, ...]):
+def test_each_verb_makes_a_fresh_shell_known(ground: Ground, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]):
     """As at a terminal: a variable may declare the environment to be trusted like one."""
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     peer = ground.session("peer", "peer")
@@ -216,7 +216,7 @@ def me(runtime: str, repo: Path) -> str:
 @pytest.mark.parametrize("files", [("sa.md",), ("*.md",), ("",)])
 @pytest.mark.sampled
 def test_what_an_agent_holds_stops_its_siblings_and_the_main_thread(
-    runtime: str, repo: Path, me: str, files: tuple[str, ...]
+    runtime: str, repo: Path, me: str, files: tuple[str, ...], store: Store
 ) -> None:
     given = {"as_pattern": True} if "*" in files[0] else {}
     lock(runtime, me, *(str(repo / file) for file in files), agent="a1", **given)
@@ -227,16 +227,14 @@ def test_what_an_agent_holds_stops_its_siblings_and_the_main_thread(
             "held by another agent of your session (agent a1) (" in reason and '; note: "surgery"; locked' in reason
         ), reason
         assert "leave it to that agent" in reason and "message the holder" not in reason
-    with Store() as store:
-        row = store.instances.of_session(runtime, me)
-        assert row and store.messages.peek(row) == [], "nobody is told to wait for himself"
+    row = store.instances.of_session(runtime, me)
+    assert row and store.messages.peek(row) == [], "nobody is told to wait for himself"
     assert mistakes() == []
 
 
-def test_a_peer_s_agent_is_named_in_the_denial(runtime: str, repo: Path, me: str) -> None:
-    with Store() as store:
-        peer = join(store, repo, "renumbering")
-        store.locks.acquire_all(peer, request(peer, [str(repo / "sa.md")], agent="b7"))
+def test_a_peer_s_agent_is_named_in_the_denial(runtime: str, repo: Path, me: str, store: Store) -> None:
+    peer = join(store, repo, "renumbering")
+    store.locks.acquire_all(peer, request(peer, [str(repo / "sa.md")], agent="b7"))
     for agent in ("", "b7"):  # the same word is another's agent in another session
         assert f"held by agent b7 of renumbering {peer['id'][:8]} (" in written(runtime, me, repo, agent).reason
 

@@ -35,10 +35,9 @@ def news(player: Player, folder: Path | None = None) -> list[str]:
 
 
 def test_a_turn_reads_its_news_from_the_store_that_it_has_open(
-    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], me: Player, peer: Player
 ) -> None:
     """Opening the file once more takes a tenth of a bare interpreter's start."""
-    me, peer = Player("codex", work), Player("codex", work)
     peer.edits("notes.md", "beta", "PEER")
 
     def opened(*_given: object) -> None:
@@ -66,8 +65,7 @@ def test_what_a_peer_has_changed_is_told_once(work: Path) -> None:
     assert news(peer) == [], "one's own are no news"
 
 
-def test_what_has_been_seen_or_committed_is_no_news(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_what_has_been_seen_or_committed_is_no_news(work: Path, me: Player, peer: Player) -> None:
     for name in ("notes.md", "other.md", "sub/deep.md"):
         peer.edits(name, "beta", "PEER")
     me.edits("notes.md", "gamma", "MINE")
@@ -80,35 +78,30 @@ def test_what_has_been_seen_or_committed_is_no_news(work: Path) -> None:
     assert news(me) == []
 
 
-def test_having_been_told_is_not_having_seen(work: Path) -> None:
+def test_having_been_told_is_not_having_seen(me: Player, peer: Player) -> None:
     """The whole file is not overwritten on the strength of a name in a list."""
-    me, peer = Player("codex", work), Player("codex", work)
     me.runs("cat notes.md")
     peer.edits("notes.md", "beta", "PEER")
     assert news(me)
     assert me.runs("echo > notes.md").startswith("denied: ")
 
 
-def test_what_a_peer_works_on_is_said(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
-    with Store() as store:
-        store.locks.acquire(peer.row, str(work / "elsewhere"), "renaming the parser")
+def test_what_a_peer_works_on_is_said(work: Path, me: Player, peer: Player, store: Store) -> None:
+    store.locks.acquire(peer.row, str(work / "elsewhere"), "renaming the parser")
     peer.edits("notes.md", "beta", "PEER")
     assert 'working on "renaming the parser"' in news(me)[0]
 
 
-def test_strangers_stay_unnamed(work: Path) -> None:
+def test_strangers_stay_unnamed(work: Path, store: Store) -> None:
     me, peer = Player("codex", work, "identity:p me"), Player("codex", work, "identity:q secret")
-    with Store() as store:
-        store.locks.acquire(peer.row, str(work / "elsewhere"), "secret purpose")
+    store.locks.acquire(peer.row, str(work / "elsewhere"), "secret purpose")
     peer.edits("notes.md", "beta", "PEER")
     (line,) = news(me)
     assert "by a session of another identity" in line and "secret" not in line and peer.row["id"] not in line
 
 
-def test_a_command_that_nobody_had_read_counts(work: Path) -> None:
+def test_a_command_that_nobody_had_read_counts(work: Path, peer: Player) -> None:
     """A session that was alone: its commands are kept, and parsed when another session asks."""
-    peer = Player("codex", work)
     for command in ("ls", "printf 'x\\n' > sub/deep.md", "sed -i s/beta/B/ notes.md", "cat notes.md"):
         assert peer.runs(command) == ""
     place = traces.place_of(str(work))
@@ -117,8 +110,7 @@ def test_a_command_that_nobody_had_read_counts(work: Path) -> None:
     assert line.startswith("- notes.md, sub/deep.md: by ")
 
 
-def test_a_command_that_has_not_run_is_no_news(work: Path) -> None:
-    peer = Player("codex", work)
+def test_a_command_that_has_not_run_is_no_news(work: Path, peer: Player) -> None:
     os.utime(work / "notes.md", (1, 1))
     peer.check("Bash", {"command": "echo > never-made.md"})
     assert news(Player("codex", work)) == []
@@ -150,8 +142,7 @@ def test_another_work_tree_has_files_of_its_own(work: Path, tmp_path: Path) -> N
     assert news(Player("codex", work / "sub"))[0].startswith("- notes.md: ")
 
 
-def test_many_files_and_many_sessions_take_five_lines(work: Path) -> None:
-    me = Player("codex", work)
+def test_many_files_and_many_sessions_take_five_lines(work: Path, me: Player) -> None:
     peers = [Player("codex", work, f"identity:p peer-{number}") for number in range(6)]
     for number in range(10):
         peers[0].runs(f"echo x > first-{number}.md")
@@ -220,7 +211,7 @@ def test_the_hooks_of_a_client_tell_it_at_start_and_at_each_turn(runtime: str, b
     assert run(runtime, "turn", {**payload, "hook_event_name": "Stop"}).out == ""
 
 
-def test_the_coordinator_s_own_process_tells_it_too(work: Path, monkeypatch) -> None:
+def test_the_coordinator_s_own_process_tells_it_too(work: Path, monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
     """As in an installed plugin: ``swarm-mcp hook``."""
     import io
 
@@ -228,8 +219,7 @@ def test_the_coordinator_s_own_process_tells_it_too(work: Path, monkeypatch) -> 
 
     peer = Player("codex", work)
     peer.edits("notes.md", "beta", "PEER")
-    with Store() as store:
-        join(store, work, runtime="claude-code", session_id="me")
+    join(store, work, runtime="claude-code", session_id="me")
     payload = {"session_id": "me", "cwd": str(work), "hook_event_name": "UserPromptSubmit"}
     out = io.StringIO()
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(payload)))

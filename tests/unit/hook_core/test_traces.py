@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.altered import Clocks, Limits, Listening
+from support.files import folder_at, text_at
 from support.requirement import requirement
 from support.sessions import argv, join, ready_store
 from support.traced import Player, git
@@ -91,8 +92,7 @@ def test_of_many_files_those_are_found_that_a_journal_has(work: Path, limits: Li
 
 
 @requirement("P-13")
-def test_a_session_alone_is_told_nothing_and_leaves_its_traces(work: Path) -> None:
-    me = Player("codex", work)
+def test_a_session_alone_is_told_nothing_and_leaves_its_traces(work: Path, me: Player) -> None:
     for _ in range(3):
         assert (
             me.writes("notes.md", "one\n") == me.runs("echo two > other.md") == me.edits("notes.md", "one", "1") == ""
@@ -119,8 +119,7 @@ def test_a_patch_in_a_command_is_noted_once_in_each_of_its_files(work: Path) -> 
     assert sorted(noted) == [str(work / "notes.md"), str(work / "other.md")]
 
 
-def test_what_a_session_wrote_while_it_was_alone_is_found_in_its_commands(work: Path) -> None:
-    peer = Player("codex", work)
+def test_what_a_session_wrote_while_it_was_alone_is_found_in_its_commands(work: Path, peer: Player) -> None:
     peer.runs("sed -i s/beta/PEER/ notes.md")
     me = Player("codex", work)
     assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
@@ -144,8 +143,7 @@ ALONE = {
 
 @pytest.mark.parametrize("commands", ALONE.values(), ids=ALONE)
 @pytest.mark.sampled
-def test_what_was_written_by_a_session_alone_is_found_however_it_wrote(commands, work: Path) -> None:
-    peer = Player("codex", work)
+def test_what_was_written_by_a_session_alone_is_found_however_it_wrote(commands, work: Path, peer: Player) -> None:
     for command in commands:
         assert peer.runs(command) == ""
     assert "PEER" in (work / "notes.md").read_text()
@@ -154,8 +152,7 @@ def test_what_was_written_by_a_session_alone_is_found_however_it_wrote(commands,
     assert me.runs("echo x > log.txt") == ""
 
 
-def test_what_git_has_moved_is_met_where_it_is_now(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_what_git_has_moved_is_met_where_it_is_now(me: Player, peer: Player) -> None:
     me.runs("echo x > sub/deep.md")
     peer.edits("notes.md", "beta", "PEER")
     assert peer.runs("git mv notes.md moved.md; git mv other.md sub") == ""
@@ -163,8 +160,7 @@ def test_what_git_has_moved_is_met_where_it_is_now(work: Path) -> None:
     assert me.runs("echo x > moved.md").startswith("denied: ")
 
 
-def test_what_a_copy_of_folders_wrote_beside_others_is_theirs_no_less(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_what_a_copy_of_folders_wrote_beside_others_is_theirs_no_less(me: Player, peer: Player) -> None:
     me.runs("true")
     me.edits("other.md", "beta", "x")
     peer.runs("mkdir new; echo PEER > new/notes.md")
@@ -173,8 +169,7 @@ def test_what_a_copy_of_folders_wrote_beside_others_is_theirs_no_less(work: Path
 
 
 @pytest.mark.parametrize("undo", ["commit", "checkout", "by hand"])
-def test_what_is_committed_or_undone_is_nobodys_any_more(undo: str, work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_what_is_committed_or_undone_is_nobodys_any_more(undo: str, work: Path, me: Player, peer: Player) -> None:
     before = (work / "notes.md").read_text()
     peer.edits("notes.md", "beta", "PEER")
     if undo == "commit":
@@ -198,8 +193,7 @@ def test_commands_of_others_are_read_in_the_time_that_the_check_has_left() -> No
     assert unread.Reading(clock.Budget(), os.path.realpath).written_by(command)[0] != []
 
 
-def test_a_session_that_has_gone_keeps_nobody(work: Path) -> None:
-    me = Player("codex", work)
+def test_a_session_that_has_gone_keeps_nobody(work: Path, me: Player) -> None:
     gone = Player("codex", work, client=(2**22 + 1, "0"))
     gone.edits("notes.md", "beta", "PEER")
     assert "a person's work" in me.runs(OVERWRITES["here-document"]), "the work itself stays protected"
@@ -288,8 +282,7 @@ def test_a_write_that_was_let_pass_and_not_made_is_met_until_its_end_is_told(end
     assert me.runs("echo mine > notes.md") == "", "it is over, and nothing has come of it"
 
 
-def test_it_is_met_for_two_minutes_where_nothing_tells_its_end(work: Path, later) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_it_is_met_for_two_minutes_where_nothing_tells_its_end(later, me: Player, peer: Player) -> None:
     me.runs("true")
     assert peer.told(*COPY) == ""
     later(others.OVERDUE_SECONDS - 10)
@@ -298,16 +291,14 @@ def test_it_is_met_for_two_minutes_where_nothing_tells_its_end(work: Path, later
     assert me.denied("Bash", {"command": "echo mine > notes.md"}) == ""
 
 
-def test_calls_that_are_made_side_by_side_say_nothing_of_each_other_s_end(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_calls_that_are_made_side_by_side_say_nothing_of_each_other_s_end(me: Player, peer: Player) -> None:
     me.runs("true")
     assert peer.told(*COPY) == "" == peer.told("Bash", {"command": "echo x > other.md"})
     assert "very moment" in me.runs("echo mine > notes.md")
 
 
-def test_what_lands_late_is_not_lost_to_one_who_has_read_meanwhile(work: Path) -> None:
+def test_what_lands_late_is_not_lost_to_one_who_has_read_meanwhile(work: Path, me: Player, peer: Player) -> None:
     """A build comes before the copy, say, or a person is asked."""
-    me, peer = Player("codex", work), Player("codex", work)
     me.runs("cat notes.md")
     assert peer.told("Bash", {"command": "sleep 2; cp other.md notes.md"}) == ""
     assert me.runs("cat notes.md") == "" and me.runs(OVERWRITES["here-document"]).startswith("denied: ")
@@ -316,9 +307,8 @@ def test_what_lands_late_is_not_lost_to_one_who_has_read_meanwhile(work: Path) -
     assert me.runs("cat notes.md") == "" == me.runs(OVERWRITES["here-document"])
 
 
-def test_which_of_two_that_began_at_once_has_landed_nobody_knows(work: Path, later) -> None:
+def test_which_of_two_that_began_at_once_has_landed_nobody_knows(work: Path, later, me: Player, peer: Player) -> None:
     """An edit passes beside a write that is to come: that the file has changed then may be the edit alone."""
-    me, peer = Player("codex", work), Player("codex", work)
     me.runs("true")
     assert peer.told("Bash", {"command": "sleep 3; cp other.md notes.md"}) == ""
     with pytest.MonkeyPatch.context() as patch:
@@ -331,7 +321,7 @@ def test_which_of_two_that_began_at_once_has_landed_nobody_knows(work: Path, lat
     assert "very moment" not in (said := me.runs("rm notes.md")) and said.startswith("denied: ")
 
 
-def test_an_agent_s_end_says_nothing_of_the_others(work: Path, later) -> None:
+def test_an_agent_s_end_says_nothing_of_the_others(work: Path, later: Callable[[float], None]) -> None:
     me, peer = Player("codex", work), Player("claude-code", work)
     me.runs("true")
     assert peer.denied(*COPY, agent="one") == ""
@@ -357,16 +347,14 @@ LOOKS = {
 
 @pytest.mark.parametrize(("look", "counts"), LOOKS.items(), ids=LOOKS)
 @pytest.mark.sampled
-def test_a_look_is_the_whole_file_or_all_that_has_changed(look: str, counts: bool, work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_a_look_is_the_whole_file_or_all_that_has_changed(look: str, counts: bool, me: Player, peer: Player) -> None:
     assert me.runs("cat notes.md") == ""
     assert peer.edits("notes.md", "beta", "PEER") == ""
     assert me.runs(look) == ""
     assert me.runs("echo x > notes.md").startswith("denied: ") is not counts
 
 
-def test_a_difference_that_leaves_something_out_is_no_look(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_a_difference_that_leaves_something_out_is_no_look(work: Path, me: Player, peer: Player) -> None:
     me.runs("cat notes.md")
     peer.edits("notes.md", "beta", "PEER")
     git(work, "add", "notes.md")
@@ -377,17 +365,15 @@ def test_a_difference_that_leaves_something_out_is_no_look(work: Path) -> None:
     assert me.runs("echo x > notes.md") == "" == me.runs("echo x > added.md")
 
 
-def test_a_link_is_looked_at_through_itself(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_a_link_is_looked_at_through_itself(me: Player, peer: Player) -> None:
     me.runs("true")
     assert peer.runs("ln -s notes.md link") == ""
     assert me.runs("rm link").startswith("denied: ")
     assert me.runs("cat link") == "" == me.runs("rm link")
 
 
-def test_a_text_that_keeps_the_other_s_lines_is_let_pass_without_a_look(work: Path) -> None:
+def test_a_text_that_keeps_the_other_s_lines_is_let_pass_without_a_look(work: Path, me: Player, peer: Player) -> None:
     """Its session may have read the file with a tool of its client's that no hook tells of."""
-    me, peer = Player("codex", work), Player("codex", work)
     me.runs("true")
     peer.edits("notes.md", "beta", "PEER")
     assert me.writes("notes.md", "alpha\nmine\n").startswith("denied: ")
@@ -408,8 +394,7 @@ def test_a_text_that_keeps_the_other_s_lines_is_let_pass_without_a_look(work: Pa
     assert me.writes("untracked.md", "one\ntwo\nthree\n") == ""
 
 
-def test_who_is_denied_again_and_again_hears_it_in_fewer_words_and_others_hear_of_it(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_who_is_denied_again_and_again_hears_it_in_fewer_words_and_others_hear_of_it(me: Player, peer: Player) -> None:
     me.runs("true")
     peer.edits("notes.md", "beta", "PEER")
     call = ("Bash", {"command": "echo x > notes.md"})
@@ -453,8 +438,7 @@ def patch_that_adds(name: str, text: str) -> tuple[str, dict[str, str]]:
     return "apply_patch", {"command": f"*** Begin Patch\n*** Add File: {name}\n{lines}*** End Patch\n"}
 
 
-def test_a_write_that_was_let_pass_and_never_made_is_no_change(work: Path, later) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_a_write_that_was_let_pass_and_never_made_is_no_change(work: Path, later, me: Player, peer: Player) -> None:
     git(work, "config", "core.fileMode", "false")
     (work / "notes.md").write_text("not committed, by a person\n")
     old = time.time() - 100
@@ -491,8 +475,7 @@ def test_the_clock_of_a_file_system_need_not_go_as_ours(hours: int, work: Path, 
 
 
 @pytest.mark.parametrize("fails", ["mv nothing notes.md", "git apply < /dev/null; false && true > notes.md"])
-def test_a_write_that_failed_hides_none_before_it(fails: str, work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_a_write_that_failed_hides_none_before_it(fails: str, me: Player, peer: Player) -> None:
     me.runs("true")
     peer.edits("notes.md", "beta", "PEER")
     time.sleep(0.05)
@@ -514,16 +497,14 @@ def test_who_was_refused_its_own_write_has_seen_nothing_by_it(work: Path, tmp_pa
     assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
 
 
-def test_what_one_has_written_among_found_files_is_no_surprise(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_what_one_has_written_among_found_files_is_no_surprise(me: Player, peer: Player) -> None:
     peer.edits("sub/deep.md", "beta", "PEER")
     assert "was changed by" in me.runs("grep -rl gamma sub | xargs sed -i s/gamma/delta/")
     time.sleep(0.05)
     assert me.runs("echo x > sub/deep.md") == ""
 
 
-def test_all_files_that_would_be_lost_are_named(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_all_files_that_would_be_lost_are_named(me: Player, peer: Player) -> None:
     for name in ("notes.md", "other.md", "sub/deep.md"):
         peer.edits(name, "beta", "PEER")
     said = me.runs("rm -f notes.md other.md; rm -rf sub")
@@ -534,8 +515,7 @@ def test_all_files_that_would_be_lost_are_named(work: Path) -> None:
     assert said.startswith("denied: ") and "and 1 more." in said
 
 
-def test_ones_own_write_is_no_surprise(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_ones_own_write_is_no_surprise(work: Path, me: Player, peer: Player) -> None:
     peer.edits("notes.md", "beta", "PEER")
     assert "was changed by" in me.edits("notes.md", "gamma", "delta")
     time.sleep(0.05)
@@ -569,9 +549,8 @@ def test_a_patch_that_moves_a_file_onto_itself_removes_it(target: str, work: Pat
     assert "notes.md" in denial and "after you last saw it" in denial
 
 
-def test_where_nothing_can_be_noted_no_call_is_denied_for_ever(work: Path) -> None:
+def test_where_nothing_can_be_noted_no_call_is_denied_for_ever(work: Path, me: Player, peer: Player) -> None:
     """A look could not be noted either. No file may grow here, for any user, as on a full disk."""
-    me, peer = Player("codex", work), Player("codex", work)
     me.runs("cat notes.md")
     peer.edits("notes.md", "beta", "PEER")
     payload = {"session_id": me.session_id, "cwd": str(work), "hook_event_name": "PreToolUse", "tool_name": "Bash"}
@@ -593,9 +572,7 @@ def test_where_nothing_can_be_noted_no_call_is_denied_for_ever(work: Path) -> No
     assert asked()["permissionDecision"] == "deny", "once it can be noted"
 
 
-def test_the_end_of_a_turn_is_noted_whole_by_a_disk_that_takes_a_part_at_a_time(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_of_a_turn_is_noted_whole_by_a_disk_that_takes_a_part_at_a_time(work: Path, monkeypatch) -> None:
     me, write = Player("codex", work), os.write
     me.edits("notes.md", "beta", "MINE")
     with monkeypatch.context() as there:
@@ -638,8 +615,7 @@ def test_a_folder_that_is_mounted_twice_is_one(work: Path, tmp_path: Path, monke
 
 def test_a_file_that_no_repository_has_is_kept_as_well(tmp_path: Path) -> None:
     ready_store()
-    folder = tmp_path / "plain"
-    folder.mkdir()
+    folder = folder_at(tmp_path / "plain")
     (folder / "notes.md").write_text("alpha\nbeta\n")
     me, peer = Player("codex", folder), Player("claude-code", folder)
     peer.edits("notes.md", "beta", "PEER")
@@ -656,8 +632,7 @@ def test_an_ignored_file_is_kept_as_well(work: Path) -> None:
     assert me.runs("echo B=1 > secret.env").startswith("denied: ")
 
 
-def test_a_session_of_another_identity_stays_unnamed(work: Path) -> None:
-    me = Player("codex", work)
+def test_a_session_of_another_identity_stays_unnamed(work: Path, me: Player) -> None:
     peer = Player("codex", work, "identity:q codex secret-words")
     peer.edits("notes.md", "beta", "PEER")
     said = me.runs(OVERWRITES["copy"])
@@ -689,9 +664,8 @@ def test_what_is_done_to_a_link_is_not_done_to_its_file(work: Path) -> None:
     assert "AGAIN" in (work / "notes.md").read_text()
 
 
-def test_a_journal_is_rotated_and_nothing_is_lost_in_it(work: Path, limits: Limits) -> None:
+def test_a_journal_is_rotated_and_nothing_is_lost_in_it(limits: Limits, me: Player, peer: Player) -> None:
     limits(traces, JOURNAL_BYTES=2000)
-    me, peer = Player("codex", work), Player("codex", work)
     me.runs("true")
     peer.edits("notes.md", "beta", "PEER")
     for number in range(40):
@@ -700,9 +674,7 @@ def test_a_journal_is_rotated_and_nothing_is_lost_in_it(work: Path, limits: Limi
     assert me.runs("echo x > file-39").startswith("denied: ")
 
 
-def test_a_journal_that_is_rotated_while_it_is_read_is_met_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_journal_that_is_rotated_while_it_is_read_is_met_whole(tmp_path: Path, monkeypatch) -> None:
     path = tmp_path / "codex.one"
     path.write_bytes(b"\n" + traces.line("wrote", "/a/b", CALL))
 
@@ -718,8 +690,7 @@ def test_a_journal_that_is_rotated_while_it_is_read_is_met_whole(
 
 
 def test_of_two_calls_that_find_a_journal_too_long_one_rotates_it(tmp_path: Path) -> None:
-    path = tmp_path / "codex.one"
-    path.write_text("many entries")
+    path = text_at(tmp_path / "codex.one", "many entries")
     first, second = (os.open(path, os.O_RDWR) for _ in range(2))
     rotate(str(path), first)
     os.close(first)
@@ -731,8 +702,7 @@ def test_of_two_calls_that_find_a_journal_too_long_one_rotates_it(tmp_path: Path
 
 
 def test_a_journal_that_another_process_keeps_locked_is_not_waited_for(tmp_path: Path) -> None:
-    path = tmp_path / "codex.one"
-    path.write_text("many entries")
+    path = text_at(tmp_path / "codex.one", "many entries")
     mine, theirs = (os.open(path, os.O_RDWR) for _ in range(2))
     lock_alone(theirs)
     rotate(str(path), mine)
@@ -775,7 +745,7 @@ SECOND = [("claude-code", "tool"), *(("codex", way) for way in ("tool", "shell",
 @pytest.mark.parametrize(("theirs", "first"), FIRST)
 @pytest.mark.parametrize(("mine", "second"), SECOND)
 @pytest.mark.sampled
-def test_the_first_write_of_a_turn_keeps_all_others_off(mine, theirs, first, second, work: Path, turn) -> None:
+def test_the_first_write_of_a_turn_keeps_all_others_off(mine, theirs, first, second, work: Path, turn: None) -> None:
     me, peer = Player(mine, work), Player(theirs, work)
     if first == "tool":
         assert peer.edits("notes.md", "beta", "PEER") == ""
@@ -791,7 +761,7 @@ def test_the_first_write_of_a_turn_keeps_all_others_off(mine, theirs, first, sec
 
 
 @pytest.mark.parametrize(("text", "loses"), [("1 mine\n", True), ("1 theirs\n", False), ("1 theirs\n1 mine\n", False)])
-def test_after_a_turn_s_end_a_stale_text_loses_what_it_lacks(text: str, loses: bool, work: Path, turn) -> None:
+def test_after_a_turn_s_end_a_stale_text_loses_what_it_lacks(text: str, loses: bool, work: Path, turn: None) -> None:
     me, peer = Player("codex", work), Player("codex", work)
     peer.writes("count", "0\n")
     assert me.runs("cat count") == ""
@@ -800,7 +770,7 @@ def test_after_a_turn_s_end_a_stale_text_loses_what_it_lacks(text: str, loses: b
     assert me.writes("count", text).startswith("denied: ") is loses
 
 
-def test_who_is_denied_has_taken_nothing(work: Path, turn) -> None:
+def test_who_is_denied_has_taken_nothing(work: Path, turn: None) -> None:
     me, peer, third = Player("codex", work), Player("codex", work), Player("claude-code", work)
     peer.edits("notes.md", "beta", "PEER")
     both = "*** Begin Patch\n*** Update File: other.md\n@@\n-beta\n+x\n*** Update File: notes.md\n@@\n-a\n+b\n*** End Patch\n"
@@ -808,7 +778,7 @@ def test_who_is_denied_has_taken_nothing(work: Path, turn) -> None:
     assert third.edits("other.md", "beta", "THIRD") == ""
 
 
-def test_an_agents_turn_is_its_own(work: Path, turn) -> None:
+def test_an_agents_turn_is_its_own(work: Path, turn: None) -> None:
     me = Player("claude-code", work)
     edit = {"file_path": str(work / "notes.md"), "old_string": "beta", "new_string": "x"}
     assert me.denied("Edit", edit, agent="one") == ""
@@ -818,19 +788,16 @@ def test_an_agents_turn_is_its_own(work: Path, turn) -> None:
     assert me.denied("Edit", other) == "" and me.denied("Edit", other, agent="two") == ""
 
 
-def test_a_file_is_free_when_its_session_has_gone(work: Path, turn) -> None:
-    me = Player("codex", work)
+def test_a_file_is_free_when_its_session_has_gone(work: Path, turn: None, me: Player) -> None:
     gone = Player("codex", work, client=(2**22 + 1, "0"))
     gone.edits("notes.md", "beta", "PEER")
     assert me.edits("notes.md", "gamma", "delta") == ""
 
 
-def test_a_lock_that_somebody_took_comes_before_a_turn_s_file(work: Path, turn) -> None:
+def test_a_lock_that_somebody_took_comes_before_a_turn_s_file(work: Path, turn: None, store: Store) -> None:
     me, peer, third = Player("codex", work), Player("codex", work), Player("codex", work)
-    with Store() as store:
-        store.locks.acquire(peer.row, str(work / "notes.md"), "mine")
+    store.locks.acquire(peer.row, str(work / "notes.md"), "mine")
     assert me.edits("notes.md", "beta", "x").startswith("denied: ")
     assert peer.edits("notes.md", "beta", "y") == ""
-    with Store() as store:
-        store.locks.release(peer.row, str(work / "notes.md"))
+    store.locks.release(peer.row, str(work / "notes.md"))
     assert "was changed by" in third.edits("notes.md", "alpha", "z"), "who lets go of a file does so altogether"

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.altered import Limits
+from support.files import text_at
 from support.sessions import ready_store
 from support.traced import Player, checkout
 from support.transcripts import Blocks, Parts
@@ -42,26 +43,23 @@ def shown(written: Blocks, file: Path, agent: str = "", id: str = "") -> bool:
     return Transcript(config, call).has_shown(str(file), os.path.realpath(file))
 
 
-def stale(written: Blocks, file: Path) -> None:
-    file.write_text(TEXT)
+def read_at(written: Blocks, file: Path, text: str) -> None:
+    """Read the file with another text; it has the present one after that."""
+    file.write_text(text)
     written.reads(file)
     file.write_text(CHANGED)
 
 
-def shortened(written: Blocks, file: Path) -> None:
-    file.write_text(CHANGED + "more\n")
+def far_from_the_end(written: Blocks, file: Path, lines: int) -> None:
     written.reads(file)
-    file.write_text(CHANGED)
+    with written.path.open("a") as out:
+        out.write((json.dumps({"type": "other", "text": "x" * 1000}) + "\n") * lines)
 
 
-def in_pages(written: Blocks, file: Path) -> None:
-    written.reads(file, 1, 2)
-    written.reads(file, 3, 2)
-
-
-def read_by_another_name(written: Blocks, file: Path) -> None:
+def linked(file: Path) -> Path:
+    """Return another name of the file, through a link to its folder."""
     (file.parent / "by").symlink_to(file.parent)
-    written.reads(file.parent / "by" / "notes.md")
+    return file.parent / "by" / "notes.md"
 
 
 def behind_a_cut_line(written: Blocks, file: Path) -> None:
@@ -69,22 +67,8 @@ def behind_a_cut_line(written: Blocks, file: Path) -> None:
     written.path.write_text(f'{written.path.read_text()}{{"notes.md": \n[1]\n{{"message": "notes.md"}}\n"notes.md"\n')
 
 
-def long_ago(written: Blocks, file: Path) -> None:
-    written.reads(file)
-    with written.path.open("a") as out:
-        out.write((json.dumps({"type": "other", "text": "x" * 1000}) + "\n") * 400)
-
-
-def too_long_ago(written: Blocks, file: Path) -> None:
-    written.reads(file)
-    with written.path.open("a") as out:
-        out.write((json.dumps({"type": "other", "text": "x" * 1000}) + "\n") * 4200)
-
-
 def of_another(written: Blocks, file: Path) -> None:
-    other = file.parent / "sub" / "notes.md"
-    other.parent.mkdir()
-    other.write_text(CHANGED)
+    other = text_at(file.parent / "sub" / "notes.md", CHANGED)
     written.reads(other)
 
 
@@ -93,17 +77,17 @@ LOOKS: list[tuple[str, bool, Deed]] = [
     ("nothing", False, lambda written, file: None),
     ("nothing of a file that was emptied", False, lambda written, file: bool(file.write_text(""))),
     ("read", True, lambda written, file: written.reads(file)),
-    ("read before the change", False, stale),
-    ("then cut off by another", False, shortened),
+    ("read before the change", False, lambda written, file: read_at(written, file, TEXT)),
+    ("then cut off by another", False, lambda written, file: read_at(written, file, CHANGED + "more\n")),
     ("a part", False, lambda written, file: written.reads(file, 1, 1)),
     ("the other part", False, lambda written, file: written.reads(file, 2, 2)),
-    ("in pages", True, in_pages),
-    ("by another name of its folder", True, read_by_another_name),
+    ("in pages", True, lambda written, file: (written.reads(file, 1, 2), written.reads(file, 3, 2))),
+    ("by another name of its folder", True, lambda written, file: written.reads(linked(file))),
     ("a read that failed", False, lambda written, file: written.reads(file, error="File does not exist.")),
     ("another file of that name", False, of_another),
     ("lines that are no entries", True, behind_a_cut_line),
-    ("far from the end", True, long_ago),
-    ("farther than is read", False, too_long_ago),
+    ("far from the end", True, lambda written, file: far_from_the_end(written, file, 400)),
+    ("farther than is read", False, lambda written, file: far_from_the_end(written, file, 4200)),
     ("by a sub-agent only", False, lambda written, file: written.reads(file, agent="a1")),
 ]
 
@@ -226,8 +210,7 @@ def test_what_claude_code_attaches_and_writes_counts(tmp_path: Path, file: Path)
         {"attachment": {"type": "file", "content": {"file": {"filePath": str(file), "content": CHANGED}}}},
         {"toolUseResult": {"type": "update", "filePath": str(file), "content": CHANGED}},
     ):
-        written.path.parent.mkdir(exist_ok=True)
-        written.path.write_text(json.dumps(holder) + "\n")
+        text_at(written.path, json.dumps(holder) + "\n")
         assert shown(written, file), holder
 
 
@@ -293,9 +276,7 @@ def test_what_was_read_may_be_removed_with_its_folder(work: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("level", ["notice", "keep"])
-def test_without_a_transcript_the_client_is_not_trusted(
-    level: str, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_transcript_the_client_is_not_trusted(level: str, work: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("SWARM_AUTO", level)
     me, peer = Player("claude-code", work), Player("codex", work)
     me.transcript = str(tmp_path / "none.jsonl")

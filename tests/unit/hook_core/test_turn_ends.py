@@ -85,7 +85,7 @@ def test_without_a_coordinator_an_agent_s_turn_ends_all_the_same(runtime: str, r
     assert [one.agent for one in turns.held()] == [""]
 
 
-def test_being_told_that_claude_code_waits_for_a_prompt_ends_a_turn(repo: Path) -> None:
+def test_being_told_that_claude_code_waits_for_a_prompt_ends_a_turn(repo: Path, store: Store) -> None:
     me = session("claude-code", repo)
     tell("claude-code", me, "UserPromptSubmit", repo)
     write("claude-code", me, repo / "f")
@@ -95,8 +95,7 @@ def test_being_told_that_claude_code_waits_for_a_prompt_ends_a_turn(repo: Path) 
         assert turns.holders() == [me]
     assert run("claude-code", "turn", payload).out == ""
     assert turns.held() == []
-    with Store() as store:
-        assert [row.state for row in store.database.rows("SELECT state FROM swarm_sessions")] == ["idle"]
+    assert [row.state for row in store.database.rows("SELECT state FROM swarm_sessions")] == ["idle"]
 
 
 def test_an_interrupted_turn_of_codex_ends_at_once(repo: Path) -> None:

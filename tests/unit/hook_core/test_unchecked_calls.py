@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.altered import Limits
+from support.files import program_at, text_at
 from support.fixtures import time_limit
 from support.sessions import (
     ROOT,
@@ -263,13 +264,12 @@ def test_what_an_unchecked_call_has_changed_is_told_and_kept(me: str, tmp_path: 
     assert str(tmp_path / "f") in said and "swarm-mcp restore" in said
 
 
-def test_nothing_is_said_of_a_call_out_of_reach_of_any_lock(me: str, tmp_path: Path) -> None:
+def test_nothing_is_said_of_a_call_out_of_reach_of_any_lock(me: str, tmp_path: Path, store: Store) -> None:
     for name in ("repo", "other"):
         (tmp_path / name / ".git").mkdir(parents=True)
     command = "cd src && sed -i s/x/y/ f"
     away = bash(me, tmp_path / "other", command)
-    with Store() as store:
-        store.locks.release(store.instances.live(instances()[-1]["id"]), str(tmp_path / "f"))
+    store.locks.release(store.instances.live(instances()[-1]["id"]), str(tmp_path / "f"))
     peer_locks(tmp_path / "repo", tmp_path / "repo" / "g")
     nothing = {"PATH": "/nowhere"}
     assert run("claude-code", "pre_tool_use", away, nothing).out == ""
@@ -298,9 +298,7 @@ def test_a_call_costs_nothing_where_nobody_can_hold_a_lock(store: str, tmp_path:
         connection = StoreReader(str(path)).driver.connect(str(path))
         connection.execute("CREATE TABLE strangers (a)")
         connection.close()
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "swarm-mcp").write_text(f"#!/bin/sh\necho > {tmp_path}/started\n")
-    (tmp_path / "bin" / "swarm-mcp").chmod(0o755)
+    program_at(tmp_path / "bin" / "swarm-mcp", f"#!/bin/sh\necho > {tmp_path}/started\n")
     ran = run("codex", "pre_tool_use", bash(new_session(), tmp_path, "touch f"), {"PATH": str(tmp_path / "bin")})
     assert (ran.code, ran.out, ran.err) == (0, "", "") and mistakes() == []
     assert not (tmp_path / "started").exists()
@@ -327,14 +325,10 @@ def test_a_predicate_that_fails_cannot_tell(me: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", ["printf ':x\\0f\\0'", "exec /bin/sleep 600", "exit 128", "exec /usr/bin/yes"])
-def test_a_git_that_is_no_use_cannot_tell(
-    body: str, me: str, tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_git_that_is_no_use_cannot_tell(body: str, me: str, tmp_path: Path, limits: Limits, monkeypatch) -> None:
     limits(collision, GIT_SECONDS=0.5)
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "git").write_text(f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n")
-    (tmp_path / "bin" / "git").chmod(0o755)
+    program_at(tmp_path / "bin" / "git", f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     begun = time.monotonic()
     verdict = judged(me, tmp_path, git=GitCall(str(tmp_path), ["reset", "--hard"], "git reset --hard"))
@@ -370,8 +364,7 @@ def test_threads_read_commands_at_the_same_time() -> None:
 
 def test_what_killed_hooks_have_left_goes_with_the_next_session(me: str, tmp_path: Path) -> None:
     left = Path(watched_dir(), "long-gone")
-    left.mkdir(parents=True)
-    (left / "key.0-0-0.taken.1.tmp").write_text("{")
+    text_at(left / "key.0-0-0.taken.1.tmp", "{")
     os.utime(left, (time.time() - 2 * records.DROPPED_SECONDS,) * 2)
     ended = {**captured("claude-code", "SessionEnd", tmp_path), "session_id": me}
     assert run("claude-code", "session_end", ended).code == 0

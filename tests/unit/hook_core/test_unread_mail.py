@@ -58,7 +58,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_at_its_next_call_a_model_hears_of_its_mail_once(case: str, pair, work: Path) -> None:
+def test_at_its_next_call_a_model_hears_of_its_mail_once(case: str, pair, work: Path, store: Store) -> None:
     me, peer = pair
     tool, given, is_held = CALLS[case]
     if is_held:
@@ -80,39 +80,37 @@ def test_at_its_next_call_a_model_hears_of_its_mail_once(case: str, pair, work: 
     assert unread(me.row) == ["leave notes.md\nto me, please", "and other.md"], "a line is no delivery"
     send(peer.row, me.row, "later")
     assert "1 unread message for you, from peer" in said() and "unread" not in said()
-    with Store() as store:
-        assert len(store.messages.take(me.row)) == 3
+    assert len(store.messages.take(me.row)) == 3
     assert "unread" not in said() and mistakes() == []
 
 
-def test_who_wrote_is_named_as_far_as_the_session_may_know(pair, work: Path) -> None:
+def test_who_wrote_is_named_as_far_as_the_session_may_know(pair, work: Path, store: Store) -> None:
     me, peer = pair
     stranger, gone = Player("codex", work, "identity:q secret-name"), Player("codex", work, "identity:p gone")
-    with Store() as store:
-        scope = store.instances.get(me.row["id"]).scope
-        with store.database.writing():
-            for sender, text in [
-                (stranger.row["id"], "hey `x` \u202e"),
-                (gone.row["id"], "b"),
-                ("system", "c"),
-                (peer.row["id"], "d"),
-            ]:
-                messages.post(store.database, scope, sender, me.row["id"], text)
-        store.instances.remove(gone.row["id"])
+    scope = store.instances.get(me.row["id"]).scope
+    with store.database.writing():
+        for sender, text in [
+            (stranger.row["id"], "hey `x` \u202e"),
+            (gone.row["id"], "b"),
+            ("system", "c"),
+            (peer.row["id"], "d"),
+        ]:
+            messages.post(store.database, scope, sender, me.row["id"], text)
+    store.instances.remove(gone.row["id"])
     said = me.told("Bash", {"command": "ls"})
     assert "4 unread messages" in said or "5 unread messages" in said, "its leaving may be announced"
     assert "1 from a session of another identity, 1 from a session that has gone" in said and "secret-name" not in said
     assert 'says: "hey `x` \\u202e"' in said and said.count("\n") == 0
 
 
-def test_a_subagent_is_left_alone_and_its_session_hears(pair) -> None:
+def test_a_subagent_is_left_alone_and_its_session_hears(pair: tuple[Player, Player]) -> None:
     me, peer = pair
     send(peer.row, me.row, "hello")
     assert me.told("Bash", {"command": "ls"}, agent="helper") == ""
     assert '"hello"' in me.told("Bash", {"command": "ls"})
 
 
-def test_where_nothing_can_be_written_down_nothing_is_told(pair) -> None:
+def test_where_nothing_can_be_written_down_nothing_is_told(pair: tuple[Player, Player]) -> None:
     me, peer = pair
     send(peer.row, me.row, "hello")
     folder = Path(scratch.folder_of(me.core.config, me.session_id))
@@ -125,7 +123,7 @@ def test_where_nothing_can_be_written_down_nothing_is_told(pair) -> None:
     assert '"hello"' in me.told("Bash", {"command": "ls"})
 
 
-def test_of_two_hooks_at_once_one_tells(pair) -> None:
+def test_of_two_hooks_at_once_one_tells(pair: tuple[Player, Player]) -> None:
     me, peer = pair
     send(peer.row, me.row, "hello")
     path = unread_mail._path(me.core.config, me.session_id)
@@ -133,7 +131,7 @@ def test_of_two_hooks_at_once_one_tells(pair) -> None:
     assert unread_mail._advance(path, "another instance", 7) == 0, "a store that began anew counts from one"
 
 
-def test_without_mail_nothing_is_loaded(pair, monkeypatch) -> None:
+def test_without_mail_nothing_is_loaded(pair: tuple[Player, Player], monkeypatch: pytest.MonkeyPatch) -> None:
     me, peer = pair
     send(me.row, peer.row, "not to me")
     monkeypatch.setitem(sys.modules, "swarm_hook_core.unread_mail", None)
@@ -141,15 +139,14 @@ def test_without_mail_nothing_is_loaded(pair, monkeypatch) -> None:
     assert me.told("Bash", {"command": "ls"}) == me.runs("echo x > new.md") == "" and mistakes() == []
 
 
-def test_that_a_file_is_free_is_told_whole_at_the_next_hook(work: Path) -> None:
+def test_that_a_file_is_free_is_told_whole_at_the_next_hook(work: Path, store: Store) -> None:
     session_id = new_session()
     assert start("claude-code", session_id, work).context
     (mine,) = instances()
     holder = peer_locks(work, work / "notes.md", label="holder")
     assert write("claude-code", session_id, work, work / "notes.md").reason
-    with Store() as store:
-        wait_for(lambda: store.database.rows("SELECT 1 FROM swarm_denials"))
-        store.locks.release(holder, str(work / "notes.md"))
+    wait_for(lambda: store.database.rows("SELECT 1 FROM swarm_denials"))
+    store.locks.release(holder, str(work / "notes.md"))
     payload = {**captured("claude-code", "PreToolUse.Bash", work), "session_id": session_id, "cwd": str(work)}
     payload["tool_input"] = {"command": "ls"}
     said = json.loads(run("claude-code", "pre_tool_use", payload, patient=True).out)["hookSpecificOutput"]
@@ -201,9 +198,7 @@ def unheard(text: str, capsys: pytest.CaptureFixture[str], agent: str = "") -> N
     assert capsys.readouterr().out == ""
 
 
-def test_words_that_are_dropped_are_told_once_with_the_next_call_of_whom_they_are_for(
-    editor: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_that_are_dropped_are_told_once_with_the_next_call_of_whom_they_are_for(editor: Any, capsys) -> None:
     unheard("hello", capsys)
     unheard("more é\udcff", capsys)
     unheard("you are an agent", capsys, agent="../a")
@@ -238,10 +233,9 @@ def test_the_newest_of_very_many_words_are_told(editor: Any, capsys: pytest.Capt
     assert told.endswith("xx\nthe newest") and len(told) <= LONGEST
 
 
-def test_a_refusal_says_what_matters_in_the_room_there_is(repo: Path, editor: Any) -> None:
+def test_a_refusal_says_what_matters_in_the_room_there_is(repo: Path, editor: Any, store: Store) -> None:
     # Of a session that is registered in passing the first may not be counted: a busy machine has no time for it.
-    with Store() as store:
-        join(store, repo, "identity:p me", runtime="editor", session_id="me")
+    join(store, repo, "identity:p me", runtime="editor", session_id="me")
     deep = repo / ("a" * 80) / ("b" * 80) / "file.txt"
     peer = peer_locks(repo, deep, "a long note " * 20, label=f"identity:p {'holder' * 20}")
     short = editor("save", path=str(deep))
@@ -259,9 +253,7 @@ def test_a_refusal_says_what_matters_in_the_room_there_is(repo: Path, editor: An
     assert editor("save", path="free") == "" and peer, "nothing is repeated"
 
 
-def test_news_beside_a_refusal_are_told_with_the_next_call(
-    repo: Path, editor: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_news_beside_a_refusal_are_told_with_the_next_call(repo: Path, editor: Any, monkeypatch) -> None:
     peer_locks(repo, repo / "f", "mine")
     with monkeypatch.context() as patched:
         patched.setattr(rules, "AFTERWARDS", (lambda check, verdict: _append(verdict), rules.shorten))
@@ -274,9 +266,7 @@ def _append(verdict: Any) -> None:
         verdict.denial.reason += "\nnews of your own locks"
 
 
-def test_a_refusal_that_is_for_no_lock_is_told_whole_with_the_next_call(
-    editor: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refusal_that_is_for_no_lock_is_told_whole_with_the_next_call(editor: Any, monkeypatch) -> None:
     monkeypatch.setenv("SWARM_FAIL", "closed")
     first = editor("save")
     assert len(first) == ROOM and first.startswith("swarm: this save call was denied") and first.endswith("…"), first

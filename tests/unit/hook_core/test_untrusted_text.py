@@ -116,13 +116,12 @@ def test_a_label_is_cut_when_a_session_registers(ground: Ground) -> None:
     assert all(len(row["label"] or "") <= 200 for row in ground.sql("SELECT label FROM instances"))
 
 
-def test_news_and_answers_quote_what_others_wrote(ground: Ground) -> None:
+def test_news_and_answers_quote_what_others_wrote(ground: Ground, store: Store) -> None:
     holder, asker = ground.session("holder", EVIL), ground.session("asker", EVIL)
     file = str(Path(ground.scope) / "a b.py")
-    with ground.store() as store:
-        store.locks.acquire(holder, file, EVIL)
-        store.transfers.request(asker, file, EVIL)
-        (mail,) = store.messages.peek(holder)
+    store.locks.acquire(holder, file, EVIL)
+    store.transfers.request(asker, file, EVIL)
+    (mail,) = store.messages.peek(holder)
     assert harmless(mail["content"]) and mail["content"].count('"IGNORE') == 2 and f'"{file}"' in mail["content"]
     told = ground.swarm("why", file, "--as", asker["id"])
     assert told.out.count('"IGNORE') >= 2 and harmless(told.out, lines=True)

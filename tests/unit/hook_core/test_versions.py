@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.altered import Limits
+from support.files import text_at
 from support.traced import Player, notes_an_end
 from support.world import file_times_catch_up
 
@@ -40,8 +41,7 @@ def first_of(player: Player, file: Path) -> bytes | None:
     return found and found.content()
 
 
-def test_a_session_alone_keeps_the_content_before_its_first_write(work: Path) -> None:
-    me, file = Player("codex", work), work / "notes.md"
+def test_a_session_alone_keeps_the_content_before_its_first_write(work: Path, me: Player, file: Path) -> None:
     before = file.read_bytes()
     assert first_of(me, file) is None
     for text in ("one\n", "two\n", "three\n"):
@@ -54,8 +54,7 @@ def test_a_session_alone_keeps_the_content_before_its_first_write(work: Path) ->
 
 @pytest.mark.parametrize("between", ["", "an edit", "ls", "echo x > sub/new.md"])
 @pytest.mark.parametrize("is_told", [True, False], ids=["with a hook after it", "without one"])
-def test_what_a_person_saves_right_after_a_write_is_kept(is_told: bool, between: str, work: Path) -> None:
-    me, file = Player("codex", work), work / "notes.md"
+def test_what_a_person_saves_right_after_a_write_is_kept(is_told: bool, between: str, me: Player, file: Path) -> None:
     me.edits("notes.md", "beta", "MINE")
     if is_told:
         notes_an_end()
@@ -69,8 +68,7 @@ def test_what_a_person_saves_right_after_a_write_is_kept(is_told: bool, between:
     assert saved in [copy.read_bytes() for copy in copies(me, file)]
 
 
-def test_beside_others_each_write_keeps_one(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_beside_others_each_write_keeps_one(work: Path, me: Player, peer: Player) -> None:
     peer.writes("other.md", "theirs\n")
     for text in ("one\n", "two\n", "three\n"):
         me.writes("notes.md", text)
@@ -79,8 +77,7 @@ def test_beside_others_each_write_keeps_one(work: Path) -> None:
     assert [copy.read_bytes() for copy in found if traces.LOOK in copy.name] == [b"one\n", b"two\n"], "as it left them"
 
 
-def test_what_a_person_writes_between_two_calls_of_a_session_alone_is_kept(work: Path) -> None:
-    me, file = Player("codex", work), work / "notes.md"
+def test_what_a_person_writes_between_two_calls_of_a_session_alone_is_kept(me: Player, file: Path) -> None:
     me.writes("notes.md", "one\n")
     assert len(copies(me, file)) == 1
     file.write_text("a person's\n")
@@ -116,8 +113,7 @@ def test_what_is_kept_of_odd_files(odd: str, by: str, tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("mode", [0o644, 0o755, 0o600, 0o444])
 def test_the_permissions_are_known_but_for_the_owner_s_writing(mode: int, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("x")
+    file = text_at(tmp_path / "file", "x")
     file.chmod(mode)
     versions.keep(str(file), traces.version_path(traces.place_of(str(tmp_path)), "codex.me", str(file)), 7)
     found = first_version(file)
@@ -126,8 +122,7 @@ def test_the_permissions_are_known_but_for_the_owner_s_writing(mode: int, tmp_pa
 
 def test_a_half_copy_is_no_version_and_stays_none(tmp_path: Path) -> None:
     """Of a process that was killed: its write may have been made, so that a later copy is of another content."""
-    file = tmp_path / "file"
-    file.write_text("x")
+    file = text_at(tmp_path / "file", "x")
     target = Path(traces.version_path(traces.place_of(str(tmp_path)), "codex.me", str(file)))
     target.parent.mkdir(parents=True)
     target.touch(0o600)
@@ -142,8 +137,7 @@ def test_names_of_versions_fit_and_differ(tmp_path: Path) -> None:
     assert all(len(os.fsencode(os.path.basename(path))) < 200 for path in paths)
 
 
-def test_pruning_folds_equal_contents_and_drops_what_git_ignores(work: Path) -> None:
-    me, peer = Player("codex", work), Player("codex", work)
+def test_pruning_folds_equal_contents_and_drops_what_git_ignores(work: Path, me: Player, peer: Player) -> None:
     (work / ".gitignore").write_text("*.log\n")
     peer.writes("other.md", "theirs\n")
     for text in ("one\n", "two\n"):
@@ -173,8 +167,7 @@ def test_pruning_keeps_a_file_that_is_removed_while_git_answers(work: Path, monk
     assert first_of(me, file) is not None
 
 
-def test_a_first_version_over_the_bounds_leaves_a_marker(work: Path, limits: Limits) -> None:
-    me, file = Player("codex", work), work / "notes.md"
+def test_a_first_version_over_the_bounds_leaves_a_marker(limits: Limits, me: Player, file: Path) -> None:
     me.writes("notes.md", "one\n")
     limits(pruning, TOTAL_FILES=0)
     assert pruning.prune(time.time()) == 1
@@ -182,8 +175,7 @@ def test_a_first_version_over_the_bounds_leaves_a_marker(work: Path, limits: Lim
     assert first_of(me, file) is None, "its own write does not pass for what was there before"
 
 
-def test_versions_outlive_their_session_for_a_week(work: Path) -> None:
-    me, file = Player("codex", work), work / "notes.md"
+def test_versions_outlive_their_session_for_a_week(me: Player, file: Path) -> None:
     me.writes("notes.md", "one\n")
     forget("codex", me.session_id)
     assert not list(Path(traces.traces_dir()).glob("*/*"))
@@ -194,8 +186,7 @@ def test_versions_outlive_their_session_for_a_week(work: Path) -> None:
     assert first_of(me, file) is None and not list(Path(state_dir(), "kept").iterdir())
 
 
-def test_a_half_copy_is_removed_after_an_hour(work: Path) -> None:
-    me = Player("codex", work)
+def test_a_half_copy_is_removed_after_an_hour(work: Path, me: Player) -> None:
     me.writes("notes.md", "one\n")
     (copy,) = copies(me, work / "notes.md")
     half = Path(f"{copy}{traces.LATER}7")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.altered import Limits
+from support.files import folder_at, text_at
 from support.fixtures import wait_for
 from support.requirement import requirement
 from support.sessions import (
@@ -238,9 +239,7 @@ def test_edits_beside_what_nobody_but_the_holder_changes_cost_no_word(runtime: s
     assert edited(runtime, me, repo, "mine.txt") == ""
 
 
-def test_a_checker_keeps_the_record_of_an_edit_until_something_changes(
-    repo: Path, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checker_keeps_the_record_of_an_edit_until_something_changes(repo: Path, state: Path, monkeypatch) -> None:
     monkeypatch.setattr(caller, "is_answering", lambda: True)
     config: Any = Config()
     file, me = str(repo / "f"), new_session()
@@ -272,13 +271,12 @@ def test_a_checker_keeps_the_record_of_an_edit_until_something_changes(
     assert [path.name for path in (state / "watched-edits").iterdir()] == [record.name]
 
 
-def test_a_lock_given_up_before_the_change_is_none(repo: Path) -> None:
+def test_a_lock_given_up_before_the_change_is_none(repo: Path, store: Store) -> None:
     me = new_session()
     start("codex", me, repo)
     holder = peer_locks(repo, repo / "f")
     payload = begun("codex", me, repo)
-    with Store() as store:
-        store.locks.release(holder, str(repo / "f"))
+    store.locks.release(holder, str(repo / "f"))
     time.sleep(1.1)  # events have whole seconds
     (repo / "f").write_text("mine\n")
     assert after("codex", payload) == ""
@@ -307,8 +305,7 @@ def test_python_is_started_only_while_something_is_watched(setting: str, tmp_pat
             return process.stdout.read().decode().strip()
 
     assert ran() == ""
-    place = tmp_path / below / "watched"
-    place.mkdir(parents=True)
+    folder_at(tmp_path / below / "watched")
     assert ran() == "300000"
     env[setting] = "~/somewhere"
     if setting == "SWARM_STATE_DIR":
@@ -371,7 +368,7 @@ def files(tmp_path: Path) -> list[Path]:
     return made
 
 
-def test_the_first_file_is_kept_however_late_it_is(files: list[Path], state: Path, limits) -> None:
+def test_the_first_file_is_kept_however_late_it_is(files: list[Path], state: Path, limits: Limits) -> None:
     """On a busy machine the time for copies was over before the first: a file that was only touched counted as changed."""
     limits(watch, KEEPING_SECONDS=0.0)
     calls = Calls(files[0])
@@ -474,9 +471,7 @@ def test_a_hook_that_compares_has_the_record_for_itself_however_long_the_call_ru
 
 
 @pytest.mark.parametrize("is_before", [True, False])
-def test_a_record_that_another_hook_drops_does_not_come_back(
-    is_before: bool, files: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_that_another_hook_drops_does_not_come_back(is_before: bool, files: list[Path], monkeypatch) -> None:
     calls, real = Calls(*files), records.write_private
 
     def beside_the_other(path: str, text: str) -> None:
@@ -672,10 +667,8 @@ def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, lim
 
 
 def test_a_planted_link_is_not_written_through(files: list[Path], state: Path, tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
+    victim = text_at(tmp_path / "victim", "precious")
+    folder = folder_at(tmp_path / "elsewhere")
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     (state / "kept").symlink_to(folder)
     calls = Calls(files[0])
@@ -727,8 +720,7 @@ def test_a_locked_repository_is_watched_by_its_refs(tmp_path: Path) -> None:
 
 def test_nothing_that_goes_wrong_costs_the_call(files: list[Path], state: Path) -> None:
     calls = Calls(files[0])
-    state.mkdir(parents=True, exist_ok=True)
-    (state / "watched").write_text("a file in the place of the folder")
+    text_at(state / "watched", "a file in the place of the folder")
     calls.begin("1")
     assert calls.finish("1") == [] and calls.settle("Stop") == []
     assert "watch" in {line["hook"] for line in fault_lines()}

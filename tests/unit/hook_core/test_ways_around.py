@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.altered import Limits
+from support.files import program_at
 from support.traced import Player, git
 
 from swarm_hook_core import kills
@@ -165,10 +166,7 @@ HOOKS = {
 def test_git_commands_in_hooks_are_met(me: Player, work: Path, case: str) -> None:
     files, command, file = HOOKS[case]
     for name, text in files.items():
-        path = work / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text if "json" in name or "Make" in name else f"#!/bin/sh\n{text}")
-        path.chmod(0o755)
+        program_at(work / name, text if "json" in name or "Make" in name else f"#!/bin/sh\n{text}")
     own = [name for name in files if not name.startswith(".git/")]
     if own:
         git(work, "add", *own)
@@ -180,11 +178,10 @@ def test_git_commands_in_hooks_are_met(me: Player, work: Path, case: str) -> Non
 
 @pytest.mark.parametrize("me", CLIENTS[:1], indirect=True)
 def test_harmless_hooks_are_silent(me: Player, work: Path) -> None:
-    hook = work / ".git/hooks/pre-commit"
-    hook.write_text(
-        "#!/bin/sh\ngit diff --cached --check\ngit add other.md\nnpm run none\ngit stash list\n# git add -A\n"
+    program_at(
+        work / ".git/hooks/pre-commit",
+        "#!/bin/sh\ngit diff --cached --check\ngit add other.md\nnpm run none\ngit stash list\n# git add -A\n",
     )
-    hook.chmod(0o755)
     assert told(me, "git commit -m b") == ""
 
 

@@ -76,15 +76,14 @@ def test_a_tracker_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert configured("CC", str(tmp_path), str(tmp_path)) == whole
 
 
-def test_a_session_makes_its_tracker_known(runtime: str, repo: Path) -> None:
+def test_a_session_makes_its_tracker_known(runtime: str, repo: Path, store: Store) -> None:
     settings = {"SWARM_WORK_TRACKER": "linear:linear-server", "SWARM_IDENTITY": "p"}
     ran = start(runtime, new_session(), repo / "sub", **settings)
     assert (ran.code, ran.err) == (0, "")
     assert published(repo) == {"config/work_tracker/p": LINEAR}
     assert "tracked in linear" in ran.context and "linear-server" in ran.context
-    with Store() as store:
-        (row,) = store.instances.in_scope(str(repo))
-        known = store.tracker.of(row)
+    (row,) = store.instances.in_scope(str(repo))
+    known = store.tracker.of(row)
     assert known is not None and known["value"] == LINEAR
     assert mistakes() == []
 
@@ -99,13 +98,12 @@ def test_where_none_is_set_nothing_is_said_and_nothing_more_is_run(runtime: str,
     assert published(repo) == {} and "tracked" not in ran.context
 
 
-def test_a_tracker_that_is_refused_costs_no_session(runtime: str, repo: Path) -> None:
+def test_a_tracker_that_is_refused_costs_no_session(runtime: str, repo: Path, store: Store) -> None:
     start(runtime, new_session(), repo, SWARM_IDENTITY="q")
-    with Store() as store:
-        store.database.connection.execute(
-            "INSERT INTO kv (scope, key, value, owner_identity, updated_at) VALUES (?, ?, '{}', 'identity:q', ?)",
-            (str(repo), "config/work_tracker/p", int(time.time())),
-        )
+    store.database.connection.execute(
+        "INSERT INTO kv (scope, key, value, owner_identity, updated_at) VALUES (?, ?, '{}', 'identity:q', ?)",
+        (str(repo), "config/work_tracker/p", int(time.time())),
+    )
     ran = start(runtime, new_session(), repo, SWARM_WORK_TRACKER="linear", SWARM_IDENTITY="p")
     assert ran.code == 0 and "tracked in linear" in ran.context
     (fault,) = fault_lines()

@@ -125,7 +125,7 @@ def test_the_folder_of_the_call_does_not_count(trees: Path, me: Player) -> None:
 def test_a_submodule_lies_in_the_work_tree_around_it(trees: Path, me: Player) -> None:
     git(trees / "apart", "commit", "-q", "--allow-empty", "-m", "start")
     for top in (trees / "work", me.folder):
-        git(top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(trees / "apart"), "sm")
+        git(top, "submodule", "add", "-q", str(trees / "apart"), "sm")
     assert me.denied(*WRITES["Write"](str(me.folder / "sm" / "f"))) == ""
     assert "the main checkout" in me.denied(*WRITES["Write"](str(trees / "work" / "sm" / "f")))
     within = Player("claude-code", trees / "work" / "sm")
@@ -153,7 +153,7 @@ def test_it_can_be_switched_off_in_either_work_tree(place: str, trees: Path, me:
     assert me.denied(*WRITES["Write"](str(trees / "work" / "notes.md"))) == ""
 
 
-def test_calls_side_by_side_are_all_denied_and_each_agent_is_told(trees: Path, me: Player, limits) -> None:
+def test_calls_side_by_side_are_all_denied_and_each_agent_is_told(trees: Path, me: Player, limits: Limits) -> None:
     limits(fence, APART_NS=10**12)
     call = WRITES["Write"](str(trees / "work" / "notes.md"))
     assert me.denied(*call) and me.denied(*call), "the model cannot have read the first answer yet"

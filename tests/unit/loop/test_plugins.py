@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.files import text_at
 from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool, written
 from support.requirement import requirement
 
@@ -307,9 +308,7 @@ def test_variants(model: Model, packs: Path, project: Path, monkeypatch: pytest.
     assert headers["authorization"] == "Bearer k-llama"
     # The key of one provider is never sent to a variant's address.
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
-    nearer = project / ".harness" / "providers" / "llama.conf"
-    nearer.parent.mkdir(parents=True)
-    nearer.write_text(f"protocol=openai\nurl={url}\n")
+    text_at(project / ".harness" / "providers" / "llama.conf", f"protocol=openai\nurl={url}\n")
     assert loop("go").code == 0 and "authorization" not in model.headers[-1]
 
 
@@ -360,8 +359,7 @@ def test_the_first_ready_provider_is_taken(model: Model, monkeypatch: pytest.Mon
 @requirement("B-17")
 def test_prompts_from_far_to_near(model: Model, packs: Path, project: Path) -> None:
     (packs.parent / "AGENTS.md").write_text("FAR AGENTS")
-    (packs / "prompts").mkdir()
-    (packs / "prompts" / "20-b.md").write_text("FAR B")
+    text_at(packs / "prompts" / "20-b.md", "FAR B")
     (packs / "prompts" / "10-a.md").write_text("FAR A")
     (project / ".harness" / "prompts").mkdir(parents=True)
     (project / "AGENTS.md").write_text("NEAR AGENTS")

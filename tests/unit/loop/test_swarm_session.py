@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from support.files import text_at
 from support.fixtures import wait_for
 from support.harness_fixtures import is_alive
 from support.kernel_calls import says
@@ -34,8 +35,7 @@ def test_a_locked_file_stays_as_it_is_and_the_model_is_told(
 ) -> None:
     monkeypatch.setenv("HARNESS_PROVIDER", way[0])
     monkeypatch.setenv("HARNESS_STREAM", way[1])
-    held = project / "held.txt"
-    held.write_text("theirs")
+    held = text_at(project / "held.txt", "theirs")
     peer = peer_locks(project, held, "in the middle of it", "peer-label")
     edit = ("edit_file", {"path": str(held), "edits": [{"old_str": "theirs", "new_str": "mine"}]})
     replace = ("str_replace", {"path": "./sub/../held.txt", "old_str": "theirs", "new_str": "mine"})
@@ -71,8 +71,7 @@ def test_a_session_is_registered_while_it_runs(model: Model, project: Path, monk
 
 
 def test_a_command_that_nobody_can_read_is_watched(model: Model, project: Path) -> None:
-    held = project / "held.txt"
-    held.write_text("theirs")
+    held = text_at(project / "held.txt", "theirs")
     executable(project / "build", '#!/usr/bin/awk -f\nBEGIN { print "mine" > "held.txt" }\n')
     peer_locks(project, held, label="peer-label")
     model.script = [Say("", (("bash", {"command": "./build"}),)), Say("Done.")]
@@ -90,8 +89,7 @@ def test_own_locks_do_not_hinder(model: Model, project: Path) -> None:
 
 
 def test_a_store_out_of_reach_lets_the_run_go_on(model: Model, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocked = project.parent / "file"
-    blocked.write_text("")
+    blocked = text_at(project.parent / "file", "")
     monkeypatch.setenv("SWARM_DB_PATH", str(blocked / "swarm.db"))
     model.script = [Say("", (WRITE,)), Say("Done.")]
     assert loop("go").code == 0
@@ -222,8 +220,7 @@ BUILD = '#!/usr/bin/awk -f\nBEGIN { print "mine" > "free.txt"; print "mine" > "h
 @pytest.fixture
 def held(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SWARM_KERNEL", "1")
-    file = project / "held.txt"
-    file.write_text("theirs")
+    file = text_at(project / "held.txt", "theirs")
     executable(project / "build", BUILD)
     peer_locks(project, file, label="identity:p the-holder")
     return file
@@ -282,9 +279,7 @@ def test_it_is_off_unless_a_person_wants_it(model: Model, held: Path, monkeypatc
     assert held.read_text() == "mine\n"
 
 
-def test_a_plugin_s_shell_is_none_of_ours(
-    model: Model, project: Path, held: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plugin_s_shell_is_none_of_ours(model: Model, project: Path, held: Path, monkeypatch) -> None:
     """It is compared afterwards, and strictness denies it."""
     says()
     tool(project / ".harness", "bash", "./build; echo built")

@@ -9,6 +9,7 @@ from swarm_hook_core.traces import journal_name, others_in, place_of
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import Happening, refusals
 from swarm_mcp.locking.acquisition import LockWait
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.view.overview.cards import (
     GONE,
@@ -37,47 +38,43 @@ def kinds(card: Card) -> list[str]:
     return [one.kind for one in card.reasons]
 
 
-def test_a_session_that_waits_for_a_lock_of_an_idle_one_is_stuck(ground: Ground):
+def test_a_session_that_waits_for_a_lock_of_an_idle_one_is_stuck(ground: Ground, store: Store):
     ann, bob = ground.session("ann", state="idle"), ground.session("bob", state="working")
     file = f"{ground.scope}/my file"
     ground.lock(ann, file, "busy")
-    with ground.store() as store:
-        assert LockWait(bob, request(bob, [file]), 60).advance(store) is None
-        first, second = cards_of(store, ground.scope)
-        assert first.row.id == bob.id and kinds(first) == [STUCK] and kinds(second) == []
-        (reason,) = first.reasons
-        assert "my file" in reason.words and second.row.name in reason.words and "idle" in reason.words
-        assert reason.command == f"swarm-mcp unlock 'my file' --as {ann.id[:8]}"
-        assert [path for path, _ in second.locks] == [file] and second.doing.words == "busy"
-        ground.sql("UPDATE swarm_sessions SET state = 'working'")
-        assert [kinds(card) for card in cards_of(store, ground.scope)] == [[], []]
+    assert LockWait(bob, request(bob, [file]), 60).advance(store) is None
+    first, second = cards_of(store, ground.scope)
+    assert first.row.id == bob.id and kinds(first) == [STUCK] and kinds(second) == []
+    (reason,) = first.reasons
+    assert "my file" in reason.words and second.row.name in reason.words and "idle" in reason.words
+    assert reason.command == f"swarm-mcp unlock 'my file' --as {ann.id[:8]}"
+    assert [path for path, _ in second.locks] == [file] and second.doing.words == "busy"
+    ground.sql("UPDATE swarm_sessions SET state = 'working'")
+    assert [kinds(card) for card in cards_of(store, ground.scope)] == [[], []]
 
 
-def test_a_session_that_is_refused_often_says_most_often_for_what(ground: Ground):
+def test_a_session_that_is_refused_often_says_most_often_for_what(ground: Ground, store: Store):
     ann, bob = ground.session("ann"), ground.session("bob")
     for name in ("f", "g", "h"):
         ground.lock(ann, f"{ground.scope}/{name}")
         assert ground.swarm("lock", f"{ground.scope}/{name}", "--as", bob.id).code == 1
-    with ground.store() as store:
-        first = cards_of(store, ground.scope)[0]
-        ground.sql("UPDATE swarm_denials SET times = 7 WHERE file LIKE '%/g'")  # repeats add no event
-        again = cards_of(store, ground.scope)[0]
+    first = cards_of(store, ground.scope)[0]
+    ground.sql("UPDATE swarm_denials SET times = 7 WHERE file LIKE '%/g'")  # repeats add no event
+    again = cards_of(store, ground.scope)[0]
     assert first.row.id == bob.id and kinds(first) == [REFUSED] and first.refusals == OFTEN == 3
     assert first.refused.file.endswith("/h") and first.reasons[0].command == "swarm-mcp why h"
     assert again.refusals == 9 and again.reasons[0].command == "swarm-mcp why g"
 
 
-def test_an_unread_message_is_quoted_until_it_is_read(ground: Ground):
-    ann, bob = ground.session("ann"), ground.session("bob")
-    with ground.store() as store:
-        store.messages.send(ann, bob.id, "look at\nthe tables " + "x" * 100)
-        assert [kinds(one) for one in cards_of(store, ground.scope)] == [[], []], "a hook tells its session"
-        ground.sql("UPDATE swarm_sessions SET runtime = 'mcp' WHERE instance_id = ?", bob.id)  # without hooks
-        first = cards_of(store, ground.scope)[0]
-        assert first.row.id == bob.id and kinds(first) == [UNREAD]
-        assert "“look at the tables xx" in first.reasons[0].words and len(first.reasons[0].words) < 200
-        store.messages.acknowledge([one.id for one in store.messages.take(store.instances.get(bob.id))])
-        assert kinds(cards_of(store, ground.scope)[0]) == []
+def test_an_unread_message_is_quoted_until_it_is_read(ground: Ground, store: Store, ann: dict, bob: dict):
+    store.messages.send(ann, bob.id, "look at\nthe tables " + "x" * 100)
+    assert [kinds(one) for one in cards_of(store, ground.scope)] == [[], []], "a hook tells its session"
+    ground.sql("UPDATE swarm_sessions SET runtime = 'mcp' WHERE instance_id = ?", bob.id)  # without hooks
+    first = cards_of(store, ground.scope)[0]
+    assert first.row.id == bob.id and kinds(first) == [UNREAD]
+    assert "“look at the tables xx" in first.reasons[0].words and len(first.reasons[0].words) < 200
+    store.messages.acknowledge([one.id for one in store.messages.take(store.instances.get(bob.id))])
+    assert kinds(cards_of(store, ground.scope)[0]) == []
 
 
 def test_a_person_with_uncommitted_work_has_a_card(world: World):
@@ -122,28 +119,26 @@ def test_a_session_that_has_gone_is_there_as_long_as_its_work_is(world: World):
         assert "codex" not in hidden.row.name
 
 
-def test_what_a_session_works_on_is_its_task_else_its_prompt_else_the_note_of_its_lock(ground: Ground):
+def test_what_a_session_works_on_is_its_task_else_its_prompt_else_the_note_of_its_lock(ground: Ground, store: Store):
     ann = ground.session("ann")
-    with ground.store() as store:
-        assert cards_of(store, ground.scope)[0].doing is None
-        ground.lock(ann, f"{ground.scope}/f", "the note")
-        assert cards_of(store, ground.scope)[0].doing.words == "the note"
-        greetings.note("claude-code", "ann", "Mend the\n  tables")
-        assert cards_of(store, ground.scope)[0].doing.words == "Mend the tables"
-        task = store.tasks.request(ann, {"type": "fix", "title": "The task", "assignee": ann.id})["task"]
-        store.tasks.claim(ann, task.id, ignore_unread=True)
-        assert cards_of(store, ground.scope)[0].doing == ("The task", task.id)
+    assert cards_of(store, ground.scope)[0].doing is None
+    ground.lock(ann, f"{ground.scope}/f", "the note")
+    assert cards_of(store, ground.scope)[0].doing.words == "the note"
+    greetings.note("claude-code", "ann", "Mend the\n  tables")
+    assert cards_of(store, ground.scope)[0].doing.words == "Mend the tables"
+    task = store.tasks.request(ann, {"type": "fix", "title": "The task", "assignee": ann.id})["task"]
+    store.tasks.claim(ann, task.id, ignore_unread=True)
+    assert cards_of(store, ground.scope)[0].doing == ("The task", task.id)
 
 
-def test_the_most_urgent_reason_comes_first(ground: Ground):
+def test_the_most_urgent_reason_comes_first(ground: Ground, store: Store):
     assert ORDER == (STUCK, REFUSED, UNREAD, UNCOMMITTED, GONE)
     ann, bob, cy = (ground.session(name, state="idle") for name in ("ann", "bob", "cy"))
     ground.lock(bob, f"{ground.scope}/f")
-    with ground.store() as store:
-        store.messages.send(ann, bob.id, "look")
-        ground.sql("UPDATE swarm_sessions SET runtime = 'mcp' WHERE instance_id = ?", bob.id)  # without hooks
-        assert LockWait(cy, request(cy, [f"{ground.scope}/f"]), 60).advance(store) is None
-        found = cards_of(store, ground.scope)
+    store.messages.send(ann, bob.id, "look")
+    ground.sql("UPDATE swarm_sessions SET runtime = 'mcp' WHERE instance_id = ?", bob.id)  # without hooks
+    assert LockWait(cy, request(cy, [f"{ground.scope}/f"]), 60).advance(store) is None
+    found = cards_of(store, ground.scope)
     assert [card.row.id for card in found] == [cy.id, bob.id, ann.id]
 
 
@@ -160,9 +155,8 @@ def test_the_writes_of_a_checkout_are_known_after_their_sessions_have_ended(worl
 
 
 @pytest.mark.parametrize("ages, times", [([0], [1]), ([0, 30, 60], [3]), ([0, 100, 130], [1, 2]), ([0, 9000], [1])])
-def test_writes_in_quick_succession_are_one_event(ground: Ground, ages, times):
+def test_writes_in_quick_succession_are_one_event(ages, times, store: Store):
     written = [Written(("codex", "x"), "/s/f", 10_000.0 - age, "Edit") for age in ages]
-    with ground.store() as store:
-        found: list[Happening] = edit_events(Names(store, People(store)), "/s", written, 5000, 10_000)
+    found: list[Happening] = edit_events(Names(store, People(store)), "/s", written, 5000, 10_000)
     assert [one.details["times"] for one in found] == times
     assert all(one.name == "codex x" and one.instance_id == "" for one in found)

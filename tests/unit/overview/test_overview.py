@@ -4,7 +4,6 @@ import os
 import subprocess
 
 import pytest
-from support.fixtures import Ground
 from support.sessions import fault_lines
 from support.traced import Player
 from support.world import some_time_passes
@@ -21,20 +20,13 @@ from swarm_mcp.view.overview.cards import session_whole
 from swarm_mcp.view.overview.now import FILES, Line, Obstacle, checkouts, circles, lines, now
 
 
-@pytest.fixture
-def store(ground: Ground):
-    with ground.store() as opened:
-        yield opened
-
-
 def wait(store, session, *files: str, **given) -> LockWait:
     waiting = LockWait(session, request(session, files, **given), 60)
     assert waiting.advance(store) is None
     return waiting
 
 
-def test_who_holds_waits_for_and_has_edited_a_file(ground, store):
-    ann, bob = ground.session("ann"), ground.session("bob")
+def test_who_holds_waits_for_and_has_edited_a_file(ground, store: Store, ann: dict, bob: dict):
     file = f"{ground.scope}/f"
     ground.lock(ann, file, "busy with it")
     wait(store, bob, file)
@@ -50,8 +42,7 @@ def test_who_holds_waits_for_and_has_edited_a_file(ground, store):
     assert (found.lock_count, found.session_count) == (1, 2)
 
 
-def test_who_waits_for_a_file_in_a_locked_folder_is_shown_with_the_folder(ground, store):
-    ann, bob = ground.session("ann"), ground.session("bob")
+def test_who_waits_for_a_file_in_a_locked_folder_is_shown_with_the_folder(ground, store: Store, ann: dict, bob: dict):
     os.mkdir(f"{ground.scope}/src")
     ground.lock(ann, f"{ground.scope}/src/")
     wait(store, bob, f"{ground.scope}/src/f")
@@ -59,8 +50,7 @@ def test_who_waits_for_a_file_in_a_locked_folder_is_shown_with_the_folder(ground
     assert (shown.path, shown.conflict) == (f"{ground.scope}/src", "waited for")
 
 
-def test_of_many_files_those_that_somebody_waits_for_stand_first_and_the_others_are_counted(ground, store):
-    ann, bob = ground.session("ann"), ground.session("bob")
+def test_of_many_files_those_that_somebody_waits_for_stand_first_and_the_others_are_counted(ground, store, ann, bob):
     for number in range(12):
         ground.lock(ann, f"{ground.scope}/{number}")
     wait(store, bob, f"{ground.scope}/0")
@@ -70,7 +60,7 @@ def test_of_many_files_those_that_somebody_waits_for_stand_first_and_the_others_
     assert FILES <= 100
 
 
-def test_a_line_says_what_it_waits_for_and_behind_whom(ground, store):
+def test_a_line_says_what_it_waits_for_and_behind_whom(ground, store: Store):
     ann, bob, cy = ground.session("ann"), ground.session("bob"), ground.session("cy")
     file = f"{ground.scope}/f"
     lock = ground.lock(ann, file)
@@ -104,8 +94,7 @@ def test_circles_of_those_who_wait_for_each_other(waits, found):
     assert sorted(circles([waiting_for(*one) for one in waits])) == found
 
 
-def test_what_has_happened_is_told_oldest_first(ground, store):
-    ann, bob = ground.session("ann"), ground.session("bob")
+def test_what_has_happened_is_told_oldest_first(ground, store: Store, ann: dict, bob: dict):
     file = f"{ground.scope}/f"
     ground.lock(ann, file, "mine")
     assert ground.swarm("lock", file, "--as", bob.id).code == 1
@@ -123,8 +112,7 @@ def test_what_has_happened_is_told_oldest_first(ground, store):
     assert timeline(store, "/elsewhere", People(store), 0, store.now() + 1).happenings == []
 
 
-def test_how_long_a_lock_was_waited_for_is_on_record(ground, store):
-    ann, bob = ground.session("ann"), ground.session("bob")
+def test_how_long_a_lock_was_waited_for_is_on_record(ground, store: Store, ann: dict, bob: dict):
     file = f"{ground.scope}/f"
     ground.lock(ann, file)
     waiting = wait(store, bob, file)
@@ -135,7 +123,7 @@ def test_how_long_a_lock_was_waited_for_is_on_record(ground, store):
     assert got.what == "acquired" and 5 <= got.waited < 60
 
 
-def test_what_nobody_locked_is_shown_with_whoever_has_changed_it(ground, store):
+def test_what_nobody_locked_is_shown_with_whoever_has_changed_it(ground, store: Store):
     git = ["git", "-C", str(ground.repo), "-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
     subprocess.run([*git, "init", "-q"], check=True)
     assert edits(store, ground.scope, People(store)) == [] and journal_marks(ground.scope) == {}
@@ -158,7 +146,7 @@ def test_what_nobody_locked_is_shown_with_whoever_has_changed_it(ground, store):
     assert edits(store, ground.scope, People(store)) == []
 
 
-def test_a_session_that_has_taken_its_change_back_is_not_named(ground, store):
+def test_a_session_that_has_taken_its_change_back_is_not_named(ground, store: Store):
     git = ["git", "-C", str(ground.repo), "-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
     file = ground.repo / "f"
     file.write_text("one\ntwo\nthree\nfour\n")
@@ -175,7 +163,7 @@ def test_a_session_that_has_taken_its_change_back_is_not_named(ground, store):
     assert [one.instance_id for one in edits(store, ground.scope, People(store))] == [bob.row["id"]]
 
 
-def test_all_checkouts_of_this_machine(ground, store):
+def test_all_checkouts_of_this_machine(ground, store: Store):
     ann, bob = ground.session("ann"), ground.session("bob", directory=str(ground.folder))
     ground.lock(ann, f"{ground.scope}/f")
     ground.backdate(ann, 60)
@@ -184,8 +172,7 @@ def test_all_checkouts_of_this_machine(ground, store):
     ]  # fmt: skip
 
 
-def test_looking_on_writes_nothing(ground):
-    ann = ground.session("ann")
+def test_looking_on_writes_nothing(ground, ann: dict):
     ground.lock(ann, f"{ground.scope}/f")
     before = ground.sql("PRAGMA data_version")
     with Store(ground.database, read_only=True) as looking:
@@ -193,8 +180,7 @@ def test_looking_on_writes_nothing(ground):
     assert ground.sql("PRAGMA data_version") == before
 
 
-def test_one_session_whole(ground, store):
-    ann, bob = ground.session("ann"), ground.session("bob")
+def test_one_session_whole(ground, store: Store, ann: dict, bob: dict):
     held, wanted = f"{ground.scope}/held", f"{ground.scope}/wanted"
     ground.lock(ann, held, "mine")
     ground.lock(bob, wanted)
@@ -217,20 +203,17 @@ def test_one_session_whole(ground, store):
     ]
 
 
-def test_of_a_session_that_has_gone_only_what_it_did_is_known(ground, store):
-    ann = ground.session("ann")
+def test_of_a_session_that_has_gone_only_what_it_did_is_known(ground, store: Store, ann: dict):
     ground.lock(ann, f"{ground.scope}/f")
     store.instances.remove(ann.id)
     found = session_whole(store, ann.id, ground.scope, People(store), 0, [])
-    assert (
-        found.row is None and found.files == [] and [one.what for one in found.happened][-2:] == ["acquired", "joined"]
-    )
+    assert found.row is None and found.files == []
+    assert [one.what for one in found.happened][-2:] == ["acquired", "joined"]
     with pytest.raises(UnknownInstance):
         session_whole(store, "nobody", ground.scope, People(store), 0, [])
 
 
-def test_the_newest_of_one_kind(ground, store):
-    ann, bob = ground.session("ann"), ground.session("bob")
+def test_the_newest_of_one_kind(ground, store: Store, ann: dict, bob: dict):
     file, other = f"{ground.scope}/f", f"{ground.scope}/g"
     ground.lock(ann, file, "mine")
     ground.lock(bob, other)
@@ -252,7 +235,7 @@ def test_the_newest_of_one_kind(ground, store):
     assert newest(store, "/elsewhere", people, 0, 5, "denied") == []
 
 
-def test_a_name_follows_its_label(store, ground):
+def test_a_name_follows_its_label(store: Store, ground):
     ann = ground.session("ann", "claude-code session:5f0c2f6e")
     people = People(store)
     assert people.called(ann.id) == "claude-code 5f0c2f6e"

@@ -58,7 +58,7 @@ def client(stranger: TestClient, keys: Keys) -> TestClient:
     return stranger
 
 
-def test_the_token_is_exchanged_for_a_cookie(stranger, keys):
+def test_the_token_is_exchanged_for_a_cookie(stranger, keys: Keys):
     assert stranger.get("/").status_code == stranger.get("/?token=other").status_code == 403
     answer = stranger.get(f"/?token={keys.shown}", follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
@@ -67,7 +67,7 @@ def test_the_token_is_exchanged_for_a_cookie(stranger, keys):
     assert stranger.get("/").status_code == 200
 
 
-def test_the_token_that_opens_a_browser_does_so_once(stranger, keys):
+def test_the_token_that_opens_a_browser_does_so_once(stranger, keys: Keys):
     once = keys.once
     assert stranger.get(f"/?token={once}", follow_redirects=False).status_code == 303
     assert stranger.get(f"/?token={once}", follow_redirects=False).status_code == 403
@@ -85,7 +85,7 @@ def test_the_token_that_opens_a_browser_does_so_once(stranger, keys):
     ],
 )
 @pytest.mark.sampled
-def test_only_this_machines_own_page_may_ask(client, keys, headers, status):
+def test_only_this_machines_own_page_may_ask(client: TestClient, keys: Keys, headers, status):
     cookies = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
     answer = client.get("/", headers={**headers, "cookie": cookies})
     assert answer.status_code == status
@@ -93,24 +93,23 @@ def test_only_this_machines_own_page_may_ask(client, keys, headers, status):
     assert "'unsafe" not in answer.headers["content-security-policy"]
 
 
-def test_it_can_only_be_read(client):
+def test_it_can_only_be_read(client: TestClient):
     assert {client.request(method, "/").status_code for method in ("POST", "PUT", "DELETE")} == {405}
     assert client.get("/static/page.css").status_code == 200 and client.get("/static/../app.py").status_code == 404
 
 
-def test_who_holds_what_is_there_without_scripts_and_goes(ground, client):
+def test_who_holds_what_is_there_without_scripts_and_goes(ground: Ground, client: TestClient, store: Store):
     ann = ground.session("ann", "claude-code session:5f0c2f6e")
     ground.lock(ann, f"{ground.scope}/f", "busy")
     shown = client.get("/").text
     assert "claude-code 5f0c2f6e" in shown and "busy" in shown and ">f<" in shown.replace("\n", "")
-    with ground.store() as store:
-        store.locks.release(ann, f"{ground.scope}/f")
+    store.locks.release(ann, f"{ground.scope}/f")
     assert "busy" not in client.get("/").text
     part = client.get("/", headers={"hx-request": "true"}).text
     assert "<h1>" in part and "<html" not in part
 
 
-def test_what_sessions_say_is_text(ground, client):
+def test_what_sessions_say_is_text(ground: Ground, client: TestClient):
     ann, bob = ground.session("ann", HOSTILE), ground.session("bob")
     ground.lock(ann, f"{ground.scope}/{HOSTILE.replace('/', '')}", HOSTILE)
     ground.swarm("lock", f"{ground.scope}/{HOSTILE.replace('/', '')}", "--as", bob["id"])
@@ -120,8 +119,7 @@ def test_what_sessions_say_is_text(ground, client):
 
 
 @pytest.mark.slow
-def test_of_very_many_locks_a_page_shows_some(ground, client):
-    ann = ground.session("ann")
+def test_of_very_many_locks_a_page_shows_some(ground: Ground, client: TestClient, ann: dict):
     for number in range(130):
         ground.lock(ann, f"{ground.scope}/{number}")
     shown = client.get("/", params={"scope": ground.scope}).text
@@ -137,7 +135,7 @@ def lock_and_wait(ground: Ground, store: Store, *names: str) -> list[Session]:
     return sessions
 
 
-def test_the_timeline_tells_what_happened_in_words_and_in_a_picture(ground, client, monkeypatch):
+def test_the_timeline_tells_what_happened_in_words_and_in_a_picture(ground: Ground, client: TestClient, monkeypatch):
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")  # stealing is for people alone
     ann, bob = (ground.session(name, f"claude-code session:{name}") for name in ("ann", "bob"))
     file = f"{ground.scope}/f"
@@ -162,8 +160,7 @@ def test_the_timeline_tells_what_happened_in_words_and_in_a_picture(ground, clie
     assert "style=" not in shown and "<script>" not in shown
 
 
-def test_the_timeline_around_a_moment_leaves_out_what_was_before_and_after(ground, client):
-    ann = ground.session("ann")
+def test_the_timeline_around_a_moment_leaves_out_what_was_before_and_after(ground: Ground, client: TestClient, ann):
     ground.lock(ann, f"{ground.scope}/old", "note-of-old")
     ground.sql("UPDATE events SET created_at = created_at - 7200")
     ground.lock(ann, f"{ground.scope}/new", "note-of-new")
@@ -178,7 +175,7 @@ def test_the_timeline_around_a_moment_leaves_out_what_was_before_and_after(groun
         assert client.get("/timeline", params=odd).status_code == 200
 
 
-def test_a_timeline_of_six_minutes_is_drawn_on_six_minutes(ground, client):
+def test_a_timeline_of_six_minutes_is_drawn_on_six_minutes(ground: Ground, client: TestClient):
     ground.lock(ground.session("ann"), f"{ground.scope}/migrations/**", "")
     ground.sql("UPDATE events SET created_at = created_at - 340")
     shown = client.get("/timeline", params={"scope": ground.scope}).text
@@ -187,68 +184,63 @@ def test_a_timeline_of_six_minutes_is_drawn_on_six_minutes(ground, client):
     assert environment().filters["last"]("/w/migrations/**") == "migrations/**"
 
 
-def test_lines_show_who_waits_behind_whom(ground, client):
-    with ground.store() as store:
-        lock_and_wait(ground, store, "ann", "bob", "cid")
-        words = text_of(client.get("/queues").text)
-        assert "claude-code bob f in repo" in words and "claude-code ann, who holds f" in words
-        assert "claude-code bob, who came before" in words
-        assert "waited for" in client.get("/timeline").text
+def test_lines_show_who_waits_behind_whom(ground: Ground, client: TestClient, store: Store):
+    lock_and_wait(ground, store, "ann", "bob", "cid")
+    words = text_of(client.get("/queues").text)
+    assert "claude-code bob f in repo" in words and "claude-code ann, who holds f" in words
+    assert "claude-code bob, who came before" in words
+    assert "waited for" in client.get("/timeline").text
     assert "No session waits" in client.get("/queues", params={"scope": "/elsewhere"}).text
 
 
-def test_circles_are_marked(ground, client, monkeypatch):
-    with ground.store() as store:
-        ann, bob = lock_and_wait(ground, store, "ann", "bob")
-        ground.lock(bob, f"{ground.scope}/g")
-        # The store refuses a circle; one made by another program is shown all the same.
-        ground.sql("UPDATE swarm_waiters SET instance_id = instance_id")
-        shown = Lines([line_of(ann, bob), line_of(bob, ann)], 0, [[ann.id, bob.id]])
+def test_circles_are_marked(ground: Ground, client: TestClient, monkeypatch: pytest.MonkeyPatch, store: Store):
+    ann, bob = lock_and_wait(ground, store, "ann", "bob")
+    ground.lock(bob, f"{ground.scope}/g")
+    # The store refuses a circle; one made by another program is shown all the same.
+    ground.sql("UPDATE swarm_waiters SET instance_id = instance_id")
+    shown = Lines([line_of(ann, bob), line_of(bob, ann)], 0, [[ann.id, bob.id]])
     monkeypatch.setattr("swarm_mcp.view.page.views.lines", lambda *_: shown)
     words = text_of(client.get("/queues").text)
     assert "claude-code ann waits for claude-code bob waits for claude-code ann" in words
     assert words.count("(in a circle)") == 2
 
 
-def line_of(who: Session, other: Session) -> Line:
+def line_of(who: Session, other: dict) -> Line:
     obstacles = (Obstacle(other.id, "claude-code bob", "", "/f", "lock"),)
     return Line(1, who.scope, who.id, "claude-code ann", "", "exclusive", ("/f",), 3.0, None, False, obstacles)
 
 
-def test_who_was_refused_since_it_would_have_closed_a_circle_stands_among_the_lines(ground, client):
-    with ground.store() as store:
-        ann, bob = lock_and_wait(ground, store, "ann", "bob")
-        ground.lock(bob, f"{ground.scope}/g")
-        with pytest.raises(Deadlock):
-            LockWait(ann, request(ann, [f"{ground.scope}/g"]), 60).advance(store)
+def test_who_was_refused_since_it_would_have_closed_a_circle_stands_among_the_lines(ground: Ground, client, store):
+    ann, bob = lock_and_wait(ground, store, "ann", "bob")
+    ground.lock(bob, f"{ground.scope}/g")
+    with pytest.raises(Deadlock):
+        LockWait(ann, request(ann, [f"{ground.scope}/g"]), 60).advance(store)
     words = text_of(client.get("/queues").text)
     assert "claude-code ann was refused g: it would have waited in a circle" in words
 
 
 @pytest.mark.parametrize("path", ["/", "/timeline", "/timeline?span=86400", "/queues"])
-def test_every_link_leads_somewhere_and_nothing_needs_scripts(ground, client, path):
-    with ground.store() as store:
-        lock_and_wait(ground, store, "ann", "bob")
-        assert ground.swarm("lock", f"{ground.scope}/f", "--as", ground.session("cid").id).code == 1
-        page = client.get(path).text
-        links = set(re.findall(r'(?:href|src)="([^"]+)"', page))
-        assert links and all(client.get(html.unescape(link)).status_code == 200 for link in links)
+def test_every_link_leads_somewhere_and_nothing_needs_scripts(ground: Ground, client: TestClient, path, store: Store):
+    lock_and_wait(ground, store, "ann", "bob")
+    assert ground.swarm("lock", f"{ground.scope}/f", "--as", ground.session("cid").id).code == 1
+    page = client.get(path).text
+    links = set(re.findall(r'(?:href|src)="([^"]+)"', page))
+    assert links and all(client.get(html.unescape(link)).status_code == 200 for link in links)
     assert not re.search(r"\son\w+=|javascript:|style=", page)
 
 
 @pytest.mark.parametrize("path", ["/", "/timeline", "/queues"])
-def test_strangers_have_no_names_and_no_notes(ground, keys, path):
+def test_strangers_have_no_names_and_no_notes(ground: Ground, keys: Keys, path, store: Store):
     ann, bob = ground.session("ann", "identity:a ann"), ground.session("bob", "identity:b secret-name")
-    with ground.store() as store:
-        ground.lock(bob, f"{ground.scope}/f", "secret-note")
-        assert LockWait(ann, request(ann, [f"{ground.scope}/f"]), 60).advance(store) is None
-        app = application(lambda: Store(ground.database, read_only=True), keys, "a")
-        with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
-            shown = client.get(f"/?token={keys.shown}") and client.get(path).text
+    ground.lock(bob, f"{ground.scope}/f", "secret-note")
+    assert LockWait(ann, request(ann, [f"{ground.scope}/f"]), 60).advance(store) is None
+    app = application(lambda: Store(ground.database, read_only=True), keys, "a")
+    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
+        shown = client.get(f"/?token={keys.shown}") and client.get(path).text
     assert "ann" in shown and "secret" not in shown
 
 
-def test_all_checkouts_of_the_machine_are_on_one_page(ground, client, limits):
+def test_all_checkouts_of_the_machine_are_on_one_page(ground: Ground, client: TestClient, limits):
     places = []
     for name in ("one", "two", "three"):
         (ground.folder / name / ".git").mkdir(parents=True)
@@ -262,13 +254,11 @@ def test_all_checkouts_of_the_machine_are_on_one_page(ground, client, limits):
     assert "note-one" in alone and "note-two" not in alone and "Checkouts of this machine" not in alone
     limits("swarm_mcp.view.page.views", MOST_CHECKOUTS=2)
     words = text_of(client.get("/queues").text) and text_of(client.get("/", params={"again": "1"}).text)
-    assert (
-        "There are more checkouts" in words
-        and len([name for name in ("one", "two", "three") if f"note-{name}" in words]) == 2
-    )
+    assert "There are more checkouts" in words
+    assert len([name for name in ("one", "two", "three") if f"note-{name}" in words]) == 2
 
 
-def test_a_store_that_cannot_be_read_is_said(ground, keys):
+def test_a_store_that_cannot_be_read_is_said(ground: Ground, keys: Keys):
     def fails() -> Store:
         raise StoreUnavailable("the store is kept by another <b>program</b>")
 
@@ -313,7 +303,7 @@ def test_a_store_that_cannot_be_read_is_said(ground, keys):
     ],
 )
 @pytest.mark.sampled
-def test_everything_that_happens_to_a_lock_has_a_sentence(ground, client, kind, payload, words):
+def test_everything_that_happens_to_a_lock_has_a_sentence(ground: Ground, client: TestClient, kind, payload, words):
     people = {name: ground.session(name, f"claude-code session:{name}").id for name in ("ann", "bob")}
     payload = {name: people.get(value, value) if isinstance(value, str) else value for name, value in payload.items()}
     ground.sql(

@@ -93,7 +93,7 @@ def next_change(stream: http.client.HTTPResponse) -> str:
     return line
 
 
-def test_it_prints_its_address_serves_and_ends_at_ctrl_c(ground, serve):
+def test_it_prints_its_address_serves_and_ends_at_ctrl_c(ground: Ground, serve):
     page = serve()
     assert urlsplit(page.address).hostname == "127.0.0.1"
     assert page.get("/").status == 403
@@ -104,7 +104,7 @@ def test_it_prints_its_address_serves_and_ends_at_ctrl_c(ground, serve):
     assert page.process.stderr.read() == ""
 
 
-def test_its_address_for_programs_and_its_port(ground, serve):
+def test_its_address_for_programs_and_its_port(ground: Ground, serve):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -116,7 +116,7 @@ def test_its_address_for_programs_and_its_port(ground, serve):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_can_be_ended_as_soon_as_it_has_said_its_address(ground, number):
+def test_it_can_be_ended_as_soon_as_it_has_said_its_address(ground: Ground, number):
     program = (
         "import os, sys; from swarm_mcp.view.page.app import serve\n"
         f"serve(0, False, lambda *_: os.kill(os.getpid(), {int(number)}), '', '', True)"
@@ -125,8 +125,7 @@ def test_it_can_be_ended_as_soon_as_it_has_said_its_address(ground, number):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_commit_is_told_of_to_open_pages_and_asked_for_at_once(ground, serve):
-    ann = ground.session("ann")
+def test_a_commit_is_told_of_to_open_pages_and_asked_for_at_once(ground: Ground, serve, ann: dict):
     page = serve().open()
     stream = page.get("/events")
     next_change(stream)
@@ -135,7 +134,7 @@ def test_a_commit_is_told_of_to_open_pages_and_asked_for_at_once(ground, serve):
     wait_for_word(page, stream, "why-it-is-held")
 
 
-def test_an_edit_that_nobody_locked_is_told_of(ground, serve):
+def test_an_edit_that_nobody_locked_is_told_of(ground: Ground, serve):
     from support.sessions import write
 
     git = ["git", "-C", str(ground.repo), "-c", "user.name=t", "-c", "user.email=t@t"]
@@ -152,8 +151,7 @@ def test_an_edit_that_nobody_locked_is_told_of(ground, serve):
     wait_for_word(page, stream, "edited-by-ann")
 
 
-def test_no_transaction_is_held_open_and_killing_it_loses_nothing(ground, serve):
-    ann = ground.session("ann")
+def test_no_transaction_is_held_open_and_killing_it_loses_nothing(ground: Ground, serve, ann: dict):
     for number in range(20):
         ground.lock(ann, f"{ground.scope}/{number}")
     page = serve().open()
@@ -173,7 +171,7 @@ def test_no_transaction_is_held_open_and_killing_it_loses_nothing(ground, serve)
     assert len(ground.swarm("locks", "--json").json) == 21
 
 
-def test_without_a_needed_package_it_says_what_to_install(ground, monkeypatch):
+def test_without_a_needed_package_it_says_what_to_install(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     for name in [name for name in sys.modules if name.startswith("swarm_mcp.view.page")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)
@@ -182,7 +180,7 @@ def test_without_a_needed_package_it_says_what_to_install(ground, monkeypatch):
     assert "it needs the missing package jinja2" in done.err and "[page" in done.err
 
 
-def test_a_store_that_is_made_or_replaced_later_is_followed(ground, serve):
+def test_a_store_that_is_made_or_replaced_later_is_followed(ground: Ground, serve):
     page = serve().open()
     stream = page.get("/events")
     next_change(stream)
@@ -196,7 +194,7 @@ def test_a_store_that_is_made_or_replaced_later_is_followed(ground, serve):
     assert "in-the-first-store" not in wait_for_word(page, stream, "in-the-second-store")
 
 
-def test_it_opens_the_browser_at_an_address_of_its_own(ground, serve, monkeypatch):
+def test_it_opens_the_browser_at_an_address_of_its_own(ground: Ground, serve, monkeypatch: pytest.MonkeyPatch):
     opened = ground.folder / "opened"
     browser = ground.folder / "browser"
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}.part && mv {opened}.part {opened} && exec sleep 60\n')

@@ -91,11 +91,10 @@ def said(text: str) -> Event:
     return message("assistant", text)
 
 
-def test_tasks_and_messages_of_a_checkout(ground, page):
+def test_tasks_and_messages_of_a_checkout(ground: Ground, page, store: Store):
     ann, bob = ground.session("ann", "claude-code session:aaaa1111"), ground.session("bob", "codex session:bbbb2222")
-    with ground.store() as store:
-        task = store.tasks.request(ann, {"type": "fix", "title": "Mend it", "assignee": bob.id})["task"]
-        store.messages.send(bob, ann.id, "I have begun")
+    task = store.tasks.request(ann, {"type": "fix", "title": "Mend it", "assignee": bob.id})["task"]
+    store.messages.send(bob, ann.id, "I have begun")
     shown = page("/work", scope=ground.scope)
     assert "Mend it" in shown and "I have begun" in shown and "not read yet" in shown
     assert "claude-code aaaa1111" in shown and "codex bbbb2222" in shown
@@ -103,19 +102,17 @@ def test_tasks_and_messages_of_a_checkout(ground, page):
     assert "Mend it" in page("/work")
 
 
-def test_one_task_whole(ground, page):
-    ann, bob = ground.session("ann"), ground.session("bob")
-    with ground.store() as store:
-        first = store.tasks.request(ann, {"type": "fix", "title": "First"})["task"]
-        spec = {
-            "type": "fix",
-            "title": "Mend it",
-            "description": "all of\nit",
-            "files": ["src/a.py"],
-            "depends_on": [first.id],
-        }
-        task = store.tasks.request(ann, spec)["task"]
-        store.messages.send(ann, bob.id, f"[task:{task.id}] look here")
+def test_one_task_whole(ground: Ground, page, store: Store, ann: dict, bob: dict):
+    first = store.tasks.request(ann, {"type": "fix", "title": "First"})["task"]
+    spec = {
+        "type": "fix",
+        "title": "Mend it",
+        "description": "all of\nit",
+        "files": ["src/a.py"],
+        "depends_on": [first.id],
+    }
+    task = store.tasks.request(ann, spec)["task"]
+    store.messages.send(ann, bob.id, f"[task:{task.id}] look here")
     run(ground, bob, task_id=task.id, cost_usd=0.25, model="m-1")
     shown = page("/task", scope=ground.scope, id=task.id)
     for text in (
@@ -135,12 +132,10 @@ def test_one_task_whole(ground, page):
     assert "no task of this scope" in page("/task", 404, scope=ground.scope, id="nothing")
 
 
-def test_of_many_tasks_and_messages_some_are_shown_and_the_others_reached(ground, page, limits):
-    ann, bob = ground.session("ann"), ground.session("bob")
-    with ground.store() as store:
-        for number in range(60):
-            store.tasks.request(ann, {"type": "fix", "title": f"T{number:02}"})
-            store.messages.send(ann, bob.id, f"M{number:02}")
+def test_of_many_tasks_and_messages_some_are_shown_and_the_others_reached(ground, page, limits, store: Store, ann, bob):
+    for number in range(60):
+        store.tasks.request(ann, {"type": "fix", "title": f"T{number:02}"})
+        store.messages.send(ann, bob.id, f"M{number:02}")
     shown = page("/work", scope=ground.scope)
     assert len(re.findall(r">T\d\d<", shown)) == 50 and "and 10 more" in shown
     assert shown.count('<li id="message-') == 50 and "M59" in shown and "M09" not in shown
@@ -151,7 +146,7 @@ def test_of_many_tasks_and_messages_some_are_shown_and_the_others_reached(ground
     assert len(re.findall(r">T\d\d<", page("/work"))) == 3
 
 
-def test_workers_and_what_they_cost(ground, page):
+def test_workers_and_what_they_cost(ground: Ground, page):
     bob = ground.session("bob")
     run(ground, bob, cost_usd=1.5, model="m-1", state="running")
     shown = page("/workers", scope=ground.scope)
@@ -159,7 +154,7 @@ def test_workers_and_what_they_cost(ground, page):
     assert "/worker?" in " ".join(links(shown))
 
 
-def test_the_transcript_of_a_worker(ground, page):
+def test_the_transcript_of_a_worker(ground: Ground, page, store: Store):
     bob = ground.session("bob")
     path = record(
         ground,
@@ -179,14 +174,13 @@ def test_the_transcript_of_a_worker(ground, page):
     ):
         assert text in shown
     record(ground, said("then I mend"))
-    with ground.store() as store:
-        store.runs.update("0a1b2c3d-run", state="ended", cost_usd=0.5, result={"output": "all mended"})
+    store.runs.update("0a1b2c3d-run", state="ended", cost_usd=0.5, result={"output": "all mended"})
     shown = words(page("/worker", id="0a1b2c3d-run"))
     assert "then I mend" in shown and "all mended" in shown and "$0.50" in shown and "It has ended" in shown
     assert "no such worker" in page("/worker", 404, id="nothing")
 
 
-def test_of_a_long_transcript_the_end_is_shown(ground, page):
+def test_of_a_long_transcript_the_end_is_shown(ground: Ground, page):
     bob = ground.session("bob")
     path = record(ground, *(said(f"word {number} " + "x" * 6000) for number in range(views.ENTRIES + 50)))
     assert os.path.getsize(path) > LAST_BYTES
@@ -196,13 +190,12 @@ def test_of_a_long_transcript_the_end_is_shown(ground, page):
     assert len(shown) < LAST_BYTES
 
 
-def test_who_holds_a_file_who_waits_and_what_has_happened(ground, page):
+def test_who_holds_a_file_who_waits_and_what_has_happened(ground: Ground, page, store: Store):
     ann, bob = ground.session("ann", "claude-code session:aaaa1111"), ground.session("bob")
     path = f"{ground.scope}/src/f"
     ground.lock(ann, path, "busy with it")
     assert ground.swarm("lock", path, "--as", bob.id).code == 1
-    with ground.store() as store:
-        LockWait(bob, wanted_by(bob, [path]), 60).advance(store)
+    LockWait(bob, wanted_by(bob, [path]), 60).advance(store)
     for given in ({"path": "src/f", "scope": ground.scope}, {"path": "src/f"}, {"path": path}):
         shown = page("/file", **given)
         read = words(shown)
@@ -210,19 +203,17 @@ def test_who_holds_a_file_who_waits_and_what_has_happened(ground, page):
         assert "Who waits for it" in read and "would be refused" in read and "swarm lock blocked Write" in read
         assert "was refused src/f" in read and "locked src/f" in read
         assert any(one.startswith("/session?") and one.endswith(ann.id) for one in links(shown))
-    with ground.store() as store:
-        store.locks.release(ann, path)
+    store.locks.release(ann, path)
     assert "No session holds it" in page("/file", path=path)
 
 
-def test_a_file_in_a_locked_folder_says_so(ground, page):
-    ann = ground.session("ann")
+def test_a_file_in_a_locked_folder_says_so(ground: Ground, page, ann: dict):
     os.makedirs(f"{ground.scope}/src")
     ground.lock(ann, f"{ground.scope}/src/")
     assert "by the locked folder src" in words(page("/file", path="src/f", scope=ground.scope))
 
 
-def test_which_file_is_meant_is_asked_where_it_is_not_clear(ground, page):
+def test_which_file_is_meant_is_asked_where_it_is_not_clear(ground: Ground, page):
     assert "Type the name of a file" in page("/file")
     ground.session("ann")
     ground.session("bob", directory=str(ground.folder))
@@ -234,14 +225,14 @@ def test_which_file_is_meant_is_asked_where_it_is_not_clear(ground, page):
     "path", ["\0", "a\0b", "x" * 9000, "/../..", "\udcff", "*.py", "~", HOSTILE, "/dev/full", "a\nb", "/", "."]
 )
 @pytest.mark.sampled
-def test_whatever_is_asked_as_a_path_is_answered(ground, page, path):
+def test_whatever_is_asked_as_a_path_is_answered(ground: Ground, page, path):
     ground.session("ann")
     for scope in ("", ground.scope):
         answer = page.any(address("/file", path=path, scope=scope))
         assert answer.status_code in (200, 404) and is_tame(answer.text)
 
 
-def test_the_log_of_a_file_is_read_in_parts(ground, page, limits):
+def test_the_log_of_a_file_is_read_in_parts(ground: Ground, page, limits):
     limits(views, EVENTS=3)
     ann, path = ground.session("ann"), f"{ground.scope}/f"
     for _ in range(4):
@@ -255,16 +246,15 @@ def test_the_log_of_a_file_is_read_in_parts(ground, page, limits):
     assert page(older).partition('class="log"')[2].count("<li>") == 3 and "The newest" in page(older)
 
 
-def test_one_session_whole(ground, page):
+def test_one_session_whole(ground: Ground, page, store: Store):
     ann, bob = ground.session("ann", "claude-code session:aaaa1111"), ground.session("bob")
     held, wanted = f"{ground.scope}/held", f"{ground.scope}/wanted"
     ground.lock(ann, held, "mine")
     ground.lock(bob, wanted)
-    with ground.store() as store:
-        LockWait(ann, wanted_by(ann, [wanted]), 60).advance(store)
-        store.tasks.request(bob, {"type": "fix", "title": "For ann", "assignee": ann.id})
-        store.messages.send(bob, ann.id, "to ann")
-        store.messages.send(ann, bob.id, "from ann")
+    LockWait(ann, wanted_by(ann, [wanted]), 60).advance(store)
+    store.tasks.request(bob, {"type": "fix", "title": "For ann", "assignee": ann.id})
+    store.messages.send(bob, ann.id, "to ann")
+    store.messages.send(ann, bob.id, "from ann")
     shown = words(page("/session", id=ann.id))
     assert shown.startswith("Session claude-code aaaa1111")
     for text in ("held", "mine", "What it waits for", "wanted", "For ann", "to ann", "from ann", "locked held"):
@@ -272,27 +262,25 @@ def test_one_session_whole(ground, page):
     assert "that session is unknown" in page("/session", 404, id="nobody")
 
 
-def test_a_session_that_has_gone_is_still_known_by_what_it_did(ground, page):
+def test_a_session_that_has_gone_is_still_known_by_what_it_did(ground: Ground, page, store: Store):
     ann = ground.session("ann", "claude-code session:aaaa1111")
     ground.lock(ann, f"{ground.scope}/f")
-    with ground.store() as store:
-        store.instances.remove(ann.id)
+    store.instances.remove(ann.id)
     shown = words(page("/session", id=ann.id, scope=ground.scope))
     assert "it has gone" in shown and "locked f" in shown and "left" in shown
     assert shown.startswith("Session claude-code aaaa1111")
 
 
-def test_nothing_that_anybody_says_is_more_than_text(ground, page):
+def test_nothing_that_anybody_says_is_more_than_text(ground: Ground, page, store: Store):
     ann, bob = ground.session("ann", HOSTILE), ground.session("bob", HOSTILE)
     path = f"{ground.scope}/{HOSTILE.replace('/', '')}"
     ground.lock(ann, path, HOSTILE)
     ground.swarm("lock", path, "--as", bob.id, "--note", HOSTILE)
-    with ground.store() as store:
-        spec = {"type": "fix", "title": HOSTILE, "description": HOSTILE, "files": [HOSTILE], "assignee": bob.id}
-        task = store.tasks.request(ann, spec)["task"]
-        store.tasks.claim(bob, task.id, ignore_unread=True)
-        store.tasks.report_progress(bob, task.id, HOSTILE, blocked_reason=HOSTILE)
-        store.messages.send(ann, bob.id, f"{task.id} {HOSTILE}")
+    spec = {"type": "fix", "title": HOSTILE, "description": HOSTILE, "files": [HOSTILE], "assignee": bob.id}
+    task = store.tasks.request(ann, spec)["task"]
+    store.tasks.claim(bob, task.id, ignore_unread=True)
+    store.tasks.report_progress(bob, task.id, HOSTILE, blocked_reason=HOSTILE)
+    store.messages.send(ann, bob.id, f"{task.id} {HOSTILE}")
     events = said(HOSTILE), tool_start("1", HOSTILE, {HOSTILE: HOSTILE}), tool_end("1", HOSTILE, HOSTILE)
     result = {"output": HOSTILE, "error_message": HOSTILE, "is_error": True, "error_category": HOSTILE}
     run(
@@ -326,7 +314,7 @@ def test_nothing_that_anybody_says_is_more_than_text(ground, page):
 
 
 @pytest.mark.parametrize("page", ["mine"], indirect=True)
-def test_of_another_identity_nothing_is_told_but_that_it_is_there(ground, page):
+def test_of_another_identity_nothing_is_told_but_that_it_is_there(ground: Ground, page):
     ann = ground.session("ann", "identity:other secret-name")
     ground.lock(ann, f"{ground.scope}/f", "secret note")
     assert not set(re.findall("secret[^<]*", page("/file", path="f", scope=ground.scope)))
@@ -334,8 +322,7 @@ def test_of_another_identity_nothing_is_told_but_that_it_is_there(ground, page):
     assert "secret" not in page("/session", id=ann.id)
 
 
-def test_a_pattern_is_shown_with_the_locks_on_itself(ground, page):
-    ann, bob = ground.session("ann"), ground.session("bob")
+def test_a_pattern_is_shown_with_the_locks_on_itself(ground: Ground, page, ann: dict, bob: dict):
     ground.swarm("lock", "src/*.py", "--as", ann.id, "--note", "all of them")
     ground.lock(bob, f"{ground.scope}/docs/a.py", "only one")
     assert "all of them" in page("/file", path="src/*.py", scope=ground.scope)
@@ -344,7 +331,7 @@ def test_a_pattern_is_shown_with_the_locks_on_itself(ground, page):
     assert "swarm-mcp why '*/a.py'" in words(shown)
 
 
-def test_each_view_answers_before_there_is_a_store(ground, page):
+def test_each_view_answers_before_there_is_a_store(ground: Ground, page):
     for view in VIEWS:
         for given in ({}, {"id": "x"}, {"path": "f", "scope": ground.scope}):
             assert page.any(view.path, **given).status_code in (200, 404), view.path
@@ -354,8 +341,7 @@ def test_each_view_answers_before_there_is_a_store(ground, page):
 ODD = ("", "text", 1.5, -1, 2**62, b"\xff", None)
 
 
-def test_what_other_programs_have_stored_as_no_time_and_no_text_breaks_no_page(ground, page):
-    ann = ground.session("ann")
+def test_what_other_programs_have_stored_as_no_time_and_no_text_breaks_no_page(ground: Ground, page, ann: dict):
     ground.lock(ann, f"{ground.scope}/f", "n")
     for number, odd in enumerate(ODD):
         task = {"id": f"t{number}", "scope": ground.scope, "requester": ann.id, "type": "fix", "title": f"T{number}"}
@@ -387,7 +373,7 @@ def test_what_other_programs_have_stored_as_no_time_and_no_text_breaks_no_page(g
         assert page(path, **given), given
 
 
-def test_what_a_page_has_opened_of_the_store_is_closed_in_its_own_thread(ground, page):
+def test_what_a_page_has_opened_of_the_store_is_closed_in_its_own_thread(ground: Ground, page):
     ground.lock(ground.session("ann"), f"{ground.scope}/f")
     assert "would be refused" in page("/file", path="f", scope=ground.scope)
     gc.collect()  # in this thread, where SQLite refuses to close it

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support import repository
+from support.files import folder_at, program_at
 from support.repository import ROOT
 
 from swarm_mcp import __version__
@@ -174,9 +175,7 @@ SAYS = '#!/bin/sh\necho "${0##*/}" "$@"\n'
 
 
 def program(path: Path, text: str = SAYS) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
+    program_at(path, text)
 
 
 def installed(folder: Path) -> Path:
@@ -240,8 +239,7 @@ def test_a_copy_of_the_script_runs_the_command_on_path(tmp_path: Path, monkeypat
 def test_short_commands_do_without_site(word: str, settings: str, more: str, has_site: bool, tmp_path: Path) -> None:
     script = installed(tmp_path)
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    package = tmp_path / "lib" / version / "site-packages/swarm_mcp/cli"
-    package.mkdir(parents=True)
+    package = folder_at(tmp_path / "lib" / version / "site-packages/swarm_mcp/cli")
     for folder in (package.parent, package):
         (folder / "__init__.py").touch()
     main = """import sys
@@ -265,12 +263,10 @@ def main():
 def test_packages_that_are_elsewhere_are_found_by_site(left_behind: bool, tmp_path: Path) -> None:
     """As those of a checkout: a file of paths leads to them, and a folder may be left of an earlier installation."""
     script = installed(tmp_path)
-    packages = tmp_path / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    packages.mkdir(parents=True)
+    packages = folder_at(tmp_path / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages")
     if left_behind:
         (packages / "swarm_mcp/__pycache__").mkdir(parents=True)
-    there = tmp_path / "checkout/swarm_mcp/cli"
-    there.mkdir(parents=True)
+    there = folder_at(tmp_path / "checkout/swarm_mcp/cli")
     for folder in (there.parent, there):
         (folder / "__init__.py").touch()
     (there / "main.py").write_text("def main():\n    print(__file__, flush=True)\n    return 0\n")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.files import program_at
 from support.fixtures import SWARM, Ground
 from support.requirement import requirement
 from support.sessions import ROOT, captured, instances, new_session, peer_locks, ready_store, run, said_by
@@ -223,8 +224,7 @@ def test_doctor_names_it_and_an_install_takes_it_away(client: str, earlier: Path
 
 
 def test_install_says_that_the_option_is_gone(ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "codex").write_text("#!/bin/sh\nexit 1\n")
-    (tmp_path / "codex").chmod(0o755)
+    program_at(tmp_path / "codex", "#!/bin/sh\nexit 1\n")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     done = ground.swarm("install", "--dry-run", "--client", "codex", "--transport", "mcp_tool")
     assert done.code == 0 and "--transport is gone" in done.err and done.err.count("\n") == 1
@@ -292,9 +292,7 @@ def test_the_guards_and_hooks_of_hs_take_linear_time(shell: list[str], tmp_path:
     plugin, tools = tmp_path / "hs", tmp_path / "core" / "tools"
     shutil.copytree(INTEGRATIONS / "hs", plugin)
     (plugin / "lib" / "python.sh").write_text(f"python={sys.executable}\n")
-    tools.mkdir(parents=True)
-    (tools / "write_file").write_text("#!/bin/sh\nexec cat\n")
-    (tools / "write_file").chmod(0o755)
+    program_at(tools / "write_file", "#!/bin/sh\nexec cat\n")
     payload = PAYLOADS["tool_input, session_id, tool_name"]
     env = {"HARNESS_SOURCES": str(tools.parent), "HARNESS_SESSION": ""}
     assert ran([*shell, plugin / "tools" / "write_file", "--exec"], payload, **env).strip() == payload

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import folder_at, program_at, text_at
 from support.fixtures import wait_for
 from support.sessions import PAYLOADS, ROOT, hook_core, instances, new_session, peer_locks, ready_store
 
@@ -46,8 +47,7 @@ class Client:
         told = json.loads(text.replace("env > /repo/cap/shell.env", "env > sh.txt"))
         root = told.get("parent_agent_id") or told.get("parentAgentId") or told.get("session_id") or told["sessionId"]
         if ".nested" in name:
-            folder = home() / "session-state" / self.me
-            folder.mkdir(parents=True, exist_ok=True)
+            folder = folder_at(home() / "session-state" / self.me)
             (folder / "events.jsonl").write_text(f'{{"type":"subagent.started","agentId":"{root}"}}\n')
             return {**told, **more}
         return {**json.loads(json.dumps(told).replace(root, self.me)), **more}
@@ -82,9 +82,8 @@ def test_a_write_to_a_peers_file_is_denied(client: Client, name: str):
     peer_locks(client.repo, client.repo / WRITES[name], "mine", "the peer")
     answer = client.said("pre_tool_use", payload)
     assert set(answer) == {"permissionDecision", "permissionDecisionReason"} and answer["permissionDecision"] == "deny"
-    assert (
-        "swarm lock blocked" in answer["permissionDecisionReason"] and "the peer" in answer["permissionDecisionReason"]
-    )
+    assert "swarm lock blocked" in answer["permissionDecisionReason"]
+    assert "the peer" in answer["permissionDecisionReason"]
 
     # One session for all of its agents. On a busy machine a check leaves registering to the next.
     def clients() -> list[str]:
@@ -179,8 +178,7 @@ def test_the_variables_that_tell_guests_are_the_same_everywhere():
 
 
 def test_others_of_ours_are_named(client: Client, plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (client.repo / ".claude").mkdir()
-    (client.repo / ".claude/settings.json").write_text('{"hooks": {"Stop": "sh x/integrations/hook.sh claude-code"}}')
+    text_at(client.repo / ".claude/settings.json", '{"hooks": {"Stop": "sh x/integrations/hook.sh claude-code"}}')
     monkeypatch.chdir(client.repo)
     Copilot().install(plugin, Steps())
     (found,) = [one for one in Copilot().look(plugin, Steps()).findings if one.name == "copilot, more than one"]
@@ -198,9 +196,7 @@ def test_whatever_is_broken_the_status_is_0(client: Client, plugin: Path, tmp_pa
     if fault == "no interpreter":
         wired = wired.replace(bundle.interpreter(), "/nonexistent/python")
     elif fault == "dying interpreter":
-        dying = tmp_path / "python"
-        dying.write_text("#!/bin/sh\nkill -9 $$\n")
-        dying.chmod(0o755)
+        dying = program_at(tmp_path / "python", "#!/bin/sh\nkill -9 $$\n")
         wired = wired.replace(bundle.interpreter(), str(dying))
     elif fault == "no runtime":
         (broken / "integrations/copilot/runtime.py").unlink()

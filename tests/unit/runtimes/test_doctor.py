@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.files import folder_at, program_at, text_at
 from support.fixtures import Ground, Sleeper
 from support.requirement import requirement
 
@@ -65,16 +66,7 @@ def checks(ground: Ground, *argv: str) -> dict[str, dict]:
     return {check["name"]: check for check in report["checks"]}
 
 
-@pytest.fixture
-def alone(monkeypatch, tmp_path: Path) -> Path:
-    """A PATH without an agent client. Return the folder for one."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
-    return folder
-
-
-def test_the_contracts_checks_come_first_and_in_order(ground: Ground, alone):
+def test_the_contracts_checks_come_first_and_in_order(ground: Ground, bin_folder):
     found = checks(ground)
     assert list(found)[:8] == CONTRACT
     assert {"sqlite", "faults"} <= set(found)
@@ -82,16 +74,15 @@ def test_the_contracts_checks_come_first_and_in_order(ground: Ground, alone):
     assert list(checks(ground, "--no-clients"))[:8] == CONTRACT
 
 
-def test_a_new_house_is_in_order_and_looking_builds_nothing(ground: Ground, alone):
+def test_a_new_house_is_in_order_and_looking_builds_nothing(ground: Ground, bin_folder):
     found = checks(ground)
     assert not [check for check in found.values() if check["status"] in ("fail", "warn")]
     assert found["database"]["status"] == "info" and not os.path.exists(os.path.dirname(ground.database))
     assert swarm_mcp.__version__ in found["binary"]["message"]
 
 
-def test_text_has_a_line_for_each_and_the_mending_of_what_is_wrong(ground: Ground, alone):
-    Path(ground.database).parent.mkdir()
-    Path(ground.database).write_text("no database")
+def test_text_has_a_line_for_each_and_the_mending_of_what_is_wrong(ground: Ground, bin_folder):
+    text_at(Path(ground.database), "no database")
     done = ground.swarm("doctor")
     assert done.code == 1 and done.err == ""
     lines = done.out.splitlines()
@@ -102,7 +93,7 @@ def test_text_has_a_line_for_each_and_the_mending_of_what_is_wrong(ground: Groun
     assert "failed" in lines[-1]
 
 
-def test_the_database_check_tells_readable_from_writable(ground: Ground, alone):
+def test_the_database_check_tells_readable_from_writable(ground: Ground, bin_folder):
     ground.session("s")
     check = checks(ground)["database"]
     assert check["status"] == "ok" and check["details"]["path"] == ground.database
@@ -121,7 +112,7 @@ def test_the_database_check_tells_readable_from_writable(ground: Ground, alone):
         ("", "ok", "readable and writable"),
     ],
 )
-def test_the_database_check_names_what_the_store_lacks(ground: Ground, alone, harm: str, status: str, words: str):
+def test_the_database_check_names_what_the_store_lacks(ground: Ground, bin_folder, harm: str, status: str, words: str):
     ground.session("s1")
     if harm:
         ground.sql(harm)
@@ -129,7 +120,7 @@ def test_the_database_check_names_what_the_store_lacks(ground: Ground, alone, ha
     assert check["status"] == status and words in check["message"], check
 
 
-def test_the_database_check_finds_damaged_pages(ground: Ground, alone):
+def test_the_database_check_finds_damaged_pages(ground: Ground, bin_folder):
     ground.session("s1")
     (found,) = ground.sql("SELECT rootpage FROM sqlite_master WHERE name = 'swarm_lock_key_idx'")
     ground.sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -140,7 +131,7 @@ def test_the_database_check_finds_damaged_pages(ground: Ground, alone):
     assert check["status"] == "fail" and check["details"]["damage"], check
 
 
-def test_scope_says_where_it_comes_from(ground: Ground, alone, monkeypatch):
+def test_scope_says_where_it_comes_from(ground: Ground, bin_folder, monkeypatch: pytest.MonkeyPatch):
     def source(*argv: str) -> str:
         return checks(ground, *argv)["scope"]["details"]["scope_source"]
 
@@ -149,8 +140,7 @@ def test_scope_says_where_it_comes_from(ground: Ground, alone, monkeypatch):
     assert source() == "env"
     assert source("--scope", "/flag") == "flag"
     monkeypatch.delenv("SWARM_MCP_SCOPE")
-    outside = ground.folder / "outside"
-    outside.mkdir()
+    outside = folder_at(ground.folder / "outside")
     told = {check["name"]: check for check in ground.swarm("doctor", "--json", cwd=outside).json["checks"]}["scope"]
     assert (told["status"], told["details"]["scope_source"], told["details"]["git_root"]) == (
         "warn",
@@ -159,7 +149,7 @@ def test_scope_says_where_it_comes_from(ground: Ground, alone, monkeypatch):
     )
 
 
-def test_live_quiet_and_gone_sessions_are_told_apart(ground: Ground, alone):
+def test_live_quiet_and_gone_sessions_are_told_apart(ground: Ground, bin_folder):
     live = ground.session("live", "one")
     ground.stranger("quiet", heartbeat=int(time.time()) - 45)
     with Sleeper() as client:
@@ -177,7 +167,7 @@ def test_live_quiet_and_gone_sessions_are_told_apart(ground: Ground, alone):
     assert found["stale_instances"]["status"] == "ok" and found["live_instances"]["details"]["count"] == 1
 
 
-def test_recorded_faults_are_shown(ground: Ground, alone):
+def test_recorded_faults_are_shown(ground: Ground, bin_folder):
     assert checks(ground)["faults"]["status"] == "ok"
     state.record("codex", "pre_tool_use", "first\nfault")
     state.record("claude-code", "turn", "second fault")
@@ -187,7 +177,7 @@ def test_recorded_faults_are_shown(ground: Ground, alone):
     assert "second fault" in ground.swarm("doctor").out
 
 
-def test_a_state_folder_that_cannot_be_written_is_found(ground: Ground, alone, monkeypatch, tmp_path: Path):
+def test_a_state_folder_that_cannot_be_written_is_found(ground: Ground, bin_folder, monkeypatch, tmp_path: Path):
     assert checks(ground)["state"]["status"] == "ok"
     place = Path(traces.traces_dir()) / "1.2"
     (place / "codex.one").mkdir(parents=True)
@@ -203,7 +193,7 @@ def test_a_state_folder_that_cannot_be_written_is_found(ground: Ground, alone, m
     assert (tmp_path / "file").read_text() == "not a folder\n"
 
 
-def test_a_full_disk_is_found(ground: Ground, alone, monkeypatch):
+def test_a_full_disk_is_found(ground: Ground, bin_folder, monkeypatch: pytest.MonkeyPatch):
     folder = Path(os.environ["SWARM_STATE_DIR"])
     folder.mkdir(parents=True, exist_ok=True)
     with monkeypatch.context() as patch:
@@ -213,7 +203,7 @@ def test_a_full_disk_is_found(ground: Ground, alone, monkeypatch):
     assert own_checks.finding().status == "ok" and not list(folder.glob("probe*"))
 
 
-def test_old_faults_are_history(ground: Ground, alone):
+def test_old_faults_are_history(ground: Ground, bin_folder):
     state.record("codex", "turn", "long ago")
     path = Path(state.fault_log())
     row = json.loads(path.read_text())
@@ -227,21 +217,21 @@ def test_old_faults_are_history(ground: Ground, alone):
      b"[" * 5000,
      b'{"at": 99999999999, "runtime": ["x"], "hook": null, "fault": {"a": 1}}'],
 )  # fmt: skip
-def test_an_odd_fault_log_does_not_make_the_doctor_ill(ground: Ground, alone, line: bytes):
+def test_an_odd_fault_log_does_not_make_the_doctor_ill(ground: Ground, bin_folder, line: bytes):
     state.record("codex", "turn", "real fault")
     with open(state.fault_log(), "ab") as log:
         log.write(line + b"\n")
     assert checks(ground)["faults"]["status"] in ("ok", "warn")
 
 
-def test_the_environment_is_shown(ground: Ground, alone, monkeypatch):
+def test_the_environment_is_shown(ground: Ground, bin_folder, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("AGENT_IDENTITY", "work")
     check = checks(ground)["env"]
     assert check["status"] == "info" and check["details"]["AGENT_IDENTITY"] == "work"
     assert check["details"]["SWARM_DB_PATH"] == ground.database
 
 
-def test_an_installed_folder_that_differs_is_told(ground: Ground, alone):
+def test_an_installed_folder_that_differs_is_told(ground: Ground, bin_folder):
     assert checks(ground)["plugin_discovery"]["status"] == "info"
     bundle.write(marketplace_folder(), local=True)
     assert checks(ground)["plugin_discovery"]["status"] == "ok"
@@ -258,10 +248,8 @@ class Fakes:
         bundle.write(marketplace_folder(), local=True)
 
     def put(self, name: str, program: str, state: dict) -> None:
-        path = self.folder / f"{name}.json"
-        path.write_text(json.dumps(state))
-        script = self.bin / name
-        script.write_text(f"#!{sys.executable} -IS\n" + program.format(state=str(path)))
+        path = text_at(self.folder / f"{name}.json", json.dumps(state))
+        script = text_at(self.bin / name, f"#!{sys.executable} -IS\n" + program.format(state=str(path)))
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
 
     def claude(self, **changes) -> Path:
@@ -288,8 +276,8 @@ class Fakes:
 
 
 @pytest.fixture
-def fakes(alone: Path, tmp_path: Path) -> Fakes:
-    return Fakes(alone, tmp_path)
+def fakes(bin_folder: Path, tmp_path: Path) -> Fakes:
+    return Fakes(bin_folder, tmp_path)
 
 
 HOOK = "integrations/hook.py"
@@ -314,11 +302,10 @@ def test_a_canary_proves_that_locks_hold(ground: Ground, fakes: Fakes, name: str
         ("codex-cli 99.1.2-beta", "tested up to %s; here 99.1.2-beta; with %s"),
     ],
 )  # fmt: skip
-def test_the_release_in_use_is_named_beside_the_one_that_was_tested(alone: Path, says: str, words: str) -> None:
+def test_the_release_in_use_is_named_beside_the_one_that_was_tested(bin_folder: Path, says: str, words: str) -> None:
     client = runtime("codex")
     tested = client.coverage.verified.version
-    (alone / "codex").write_text(f"#!/bin/sh\necho '{says.replace('%s', tested)}'\n")
-    (alone / "codex").chmod(0o755)
+    program_at(bin_folder / "codex", f"#!/bin/sh\necho '{says.replace('%s', tested)}'\n")
     found = enforcement.coverage(client)
     assert words.replace("%s", tested) in found.message and found.details["tested"] == tested
 
@@ -392,9 +379,8 @@ def test_a_client_that_does_not_answer_is_a_finding(ground: Ground, fakes: Fakes
     assert all("Traceback" not in check["message"] for check in found.values())
 
 
-def test_the_proof_leaves_nothing_behind(ground: Ground, fakes: Fakes, monkeypatch, tmp_path: Path):
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
+def test_the_proof_leaves_nothing_behind(ground: Ground, fakes: Fakes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    scratch = folder_at(tmp_path / "scratch")
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     fakes.claude()
     ground.session("s")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from support.files import text_at
 
 from swarm_hook_core.state import state_dir
 from swarm_mcp.errors import SwarmError
@@ -186,9 +187,7 @@ def test_a_file_that_is_gone_is_no_trouble(tmp_path: Path):
 
 
 def test_a_file_that_was_the_users_and_is_made_anew_goes(tmp_path: Path):
-    path = tmp_path / "their" / "settings.json"
-    path.parent.mkdir()
-    path.write_text("{}")
+    path = text_at(tmp_path / "their" / "settings.json", "{}")
     EditedJson(path, [SERVER]).put()
     path.unlink()
     path.parent.rmdir()
@@ -278,8 +277,7 @@ def test_any_file_comes_back(tmp_path: Path, text: str, entries: list[Entry]):
 @given(tree=st.dictionaries(KEYS, st.dictionaries(KEYS, st.lists(st.integers(), max_size=2), max_size=2), max_size=3),
        indent=st.sampled_from([None, 0, 4]), again=st.booleans())  # fmt: skip
 def test_what_others_add_meanwhile_stays(tmp_path: Path, tree: dict, indent: int | None, again: bool):
-    path = tmp_path / "any.json"
-    path.write_text(json.dumps(tree))
+    path = text_at(tmp_path / "any.json", json.dumps(tree))
     edited = EditedJson(path, [SERVER, HOOK, OTHER_HOOK])
     if "swarm" in tree.get("mcpServers", {}):
         with pytest.raises(SwarmError, match="already"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import program_at, text_at
 from support.fixtures import wait_for
 from support.sessions import PAYLOADS, captured, instances, mistakes, new_session, peer_locks, ready_store, said_by
 from support.toml_reader import reader
@@ -33,8 +34,7 @@ class Place:
         ready_store()
         self.repo, self.root = folder / "repo", folder / 'a "bundle" of $HOME'
         (self.repo / ".git").mkdir(parents=True)
-        (self.repo / "sub").mkdir()
-        (self.repo / "sub" / "deep.md").write_text("deep\n")
+        text_at(self.repo / "sub" / "deep.md", "deep\n")
         bundle.write(self.root, local=True)
         self.me = new_session()
 
@@ -96,8 +96,7 @@ def everything(folder: Path) -> dict[str, bytes | None]:
 @pytest.fixture
 def theirs(home: Path) -> Path:
     """The client's folder, with a person's settings in it."""
-    (home / ".gemini").mkdir()
-    (home / ".gemini" / "settings.json").write_text('{ // mine\n  "hooksConfig": {"enabled": true},\n}\n')
+    text_at(home / ".gemini" / "settings.json", '{ // mine\n  "hooksConfig": {"enabled": true},\n}\n')
     return home / ".gemini"
 
 
@@ -195,9 +194,7 @@ def test_whatever_is_broken_passes_with_status_0(place: Place) -> None:
     assert place.write("notes.md") == {}
     told = place.write("notes.md", SWARM_FAIL="closed")
     assert list(told) == ["decision", "reason"] and "could not be checked" in told["reason"]
-    dying = place.root.parent / "dying"
-    dying.write_text("#!/bin/sh\nkill -9 $$\n")
-    dying.chmod(0o755)
+    dying = program_at(place.root.parent / "dying", "#!/bin/sh\nkill -9 $$\n")
     hooks.write_text(wired.replace(python, str(dying)))
     assert place.write("notes.md") == {}
     for name in (*events, "SessionEnd.exit"):
@@ -214,8 +211,7 @@ def test_whatever_is_broken_passes_with_status_0(place: Place) -> None:
 def test_a_hook_that_hangs_ends_when_it_is_asked_to(place: Place, tmp_path: Path) -> None:
     """The client asks the shell that it has started, and waits until its output is closed everywhere."""
     python = json.loads((place.root / "install.json").read_text())["python"]
-    (tmp_path / "hangs").write_text("#!/bin/sh\necho >begun\nexec sleep 60\n")
-    (tmp_path / "hangs").chmod(0o755)
+    program_at(tmp_path / "hangs", "#!/bin/sh\necho >begun\nexec sleep 60\n")
     command = place.command("BeforeTool").replace(python, str(tmp_path / "hangs"))
     (tmp_path / "payload").write_text("{}")
     started = ["bash", "-c", f"exec <payload; {command}"]

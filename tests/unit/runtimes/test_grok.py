@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import text_at
 from support.sessions import captured, instances, mistakes, new_session, peer_locks, ready_store, said_by
 
 from swarm_hook_core.check import Writes
@@ -66,8 +67,7 @@ def settings() -> Path:
 
 def test_what_is_installed_holds_is_in_place_and_goes_again(place: Place) -> None:
     settings().write_text(PERSONS[2])
-    (home() / "hooks").mkdir()
-    (home() / "hooks" / "mine.json").write_text("{}")
+    text_at(home() / "hooks" / "mine.json", "{}")
     for _again in range(2):
         installed = GROK.install(place.root, Steps())
     assert enforcement.prove(GROK, installed).status == "ok" and GROK.traces()
@@ -204,6 +204,5 @@ def test_hooks_wired_for_claude_code_act_as_its_own_and_stand_back_beside_them(p
     GROK.install(place.root, Steps())
     assert place.write("notes.md", client="claude-code") == {}
     assert place.write("notes.md")["permissionDecision"] == "deny"
-    (Path.home() / ".claude").mkdir(exist_ok=True)
-    (Path.home() / ".claude" / "settings.json").write_text('{"enabledPlugins": {"swarm@swarm": true}}')
+    text_at(Path.home() / ".claude" / "settings.json", '{"enabledPlugins": {"swarm@swarm": true}}')
     assert "stand back" in GROK.look(place.root, Steps()).findings[1].message

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.checker_client import client_in
+from support.files import folder_at, program_at
 from support.fixtures import wait_for
 from support.listings import lines_of
 from support.sessions import ROOT, captured, peer_locks, ready_store
@@ -114,8 +115,7 @@ def test_the_checker_answers_for_its_hooks_while_there_is_one(tmp_path: Path, mo
 
 
 def test_after_a_call_its_end_is_marked_without_a_process(played: Played, monkeypatch: pytest.MonkeyPatch):
-    ended = played.cwd / "state" / "ended"
-    ended.mkdir(parents=True)
+    ended = folder_at(played.cwd / "state" / "ended")
     monkeypatch.setenv("SWARM_STATE_DIR", str(ended.parent))
     played.bridge.wired["PostToolUse"][0]["hooks"][0]["command"] = (
         '/bin/sh "/nowhere/hook.sh" hermes post_tool_use; exit 0'
@@ -282,10 +282,7 @@ def test_a_path_in_the_home():
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with a client that says it has the plugin on; its settings and the bundle are in here."""
-    program = tmp_path / "bin" / "hermes"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\necho '{LISTED % 'enabled'}'\n")
-    program.chmod(0o755)
+    program = program_at(tmp_path / "bin" / "hermes", f"#!/bin/sh\necho '{LISTED % 'enabled'}'\n")
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     monkeypatch.setenv("HERMES_HOME", str(tmp_path / "hermes"))
     marketplace = tmp_path / "bundle"
@@ -315,8 +312,7 @@ def test_an_installation_comes_out_as_it_went_in(place: Path, before: str | None
 
 def test_an_installation_without_support_for_servers_is_told_of(place: Path):
     """Hermes from the package index has it as an extra."""
-    packages = place / "lib/python3.13/site-packages"
-    packages.mkdir(parents=True)
+    packages = folder_at(place / "lib/python3.13/site-packages")
     (place / "bin/python").symlink_to("/bin/sh")  # it reads the stand-in for the client as well
     program = place / "bin/hermes"
     program.write_text(program.read_text().replace("/bin/sh", f"{place}/bin/python"))
@@ -358,9 +354,7 @@ def test_what_cannot_be_edited_and_what_is_not_ours_stay(place: Path):
 
 
 def test_a_release_may_stand_after_a_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "hermes"
-    program.write_text("#!/bin/sh\necho 'Hermes Agent v0.19.0 (2026.11.1)'\n")
-    program.chmod(0o755)
+    program = program_at(tmp_path / "hermes", "#!/bin/sh\necho 'Hermes Agent v0.19.0 (2026.11.1)'\n")
     monkeypatch.setattr(Hermes, "program", lambda _self: str(program))
     assert Hermes().release() == "0.19.0"
 

@@ -1,12 +1,12 @@
 """The layers of a client's settings that keep hooks from running, each as the real client was seen to read it."""
 
-import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import json_at
 
 from swarm_mcp.cli.commands import doctor
 from swarm_mcp.runtimes import claude_code, copilot, grok, runtime
@@ -46,9 +46,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def put(place: Path, files: dict[str, Any]) -> None:
     for name, content in files.items():
-        path = place / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        json_at(place / name, content)
 
 
 def named(place: Path, findings: list[Finding]) -> str:
@@ -94,9 +92,7 @@ def named(place: Path, findings: list[Finding]) -> str:
     ],
 )
 @pytest.mark.sampled
-def test_claude_code_s_layers(
-    place: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, Any], folder: str, file: str
-) -> None:
+def test_claude_code_s_layers(place: Path, monkeypatch, files: dict[str, Any], folder: str, file: str) -> None:
     put(place, files)
     monkeypatch.chdir(place / folder)
     found = ClaudeSettings(place / "USER").findings()
@@ -107,9 +103,7 @@ def test_claude_code_s_layers(
 
 
 @pytest.mark.parametrize("name", ["CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_RESTRICTED"])
-def test_a_variable_that_switches_claude_code_s_hooks_off(
-    place: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_variable_that_switches_claude_code_s_hooks_off(place: Path, monkeypatch, name: str) -> None:
     monkeypatch.chdir(place / "top")
     monkeypatch.setenv(name, "0")
     assert ClaudeSettings(place / "USER").findings() == []

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import program_at
 from support.fixtures import wait_for
 from support.requirement import requirement
 from support.sessions import ROOT, new_session, peer_locks, ready_store
@@ -41,9 +42,7 @@ class Bench:
         self.env = {"HARNESS_SESSION": str(self.session), "HARNESS_SOURCES": f"{self.core}:{plugin}"}
 
     def tool(self, name: str, text: str) -> None:
-        path = self.core / "tools" / name
-        path.write_text(text)
-        path.chmod(0o755)
+        program_at(self.core / "tools" / name, text)
 
     def run(self, argv: list[str], given: bytes, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess:
         return subprocess.run(argv, input=given, capture_output=True, env={**os.environ, **self.env, **env},
@@ -309,8 +308,7 @@ def test_a_session_lives_as_long_as_the_script_that_runs_it(bench: Bench, tmp_pa
     script.parent.mkdir()
     hook = PLUGIN / "hooks.d" / "start" / "20-swarm"
     asked = f'"$(echo "{{}}" | (x="$({hook})"; echo "$x"))"'
-    script.write_text(f'#!/usr/bin/env bash\nresult={asked}\necho "$$ $result"\nsleep 30\n')
-    script.chmod(0o755)
+    program_at(script, f'#!/usr/bin/env bash\nresult={asked}\necho "$$ $result"\nsleep 30\n')
     process = subprocess.Popen([str(script), "a prompt"], env={**os.environ, **bench.env}, stdout=subprocess.PIPE,
                                text=True, start_new_session=True)  # fmt: skip
     try:
@@ -387,10 +385,8 @@ def test_the_plugin_is_whole_on_its_own(tmp_path: Path, monkeypatch: pytest.Monk
     assert put(folder, CONTENTS, compiled=True) is False
     scripts = [path for part in ("tools", "hooks.d") for path in (folder / part).rglob("*") if path.is_file()]
     assert len(scripts) == 10 and all(os.access(path, os.X_OK) for path in scripts)
-    assert (
-        all(map(Path.is_file, (folder / "tools").iterdir()))
-        and (folder / "skills" / "swarm-mcp" / "SKILL.md").is_file()
-    )
+    assert all(map(Path.is_file, (folder / "tools").iterdir()))
+    assert (folder / "skills" / "swarm-mcp" / "SKILL.md").is_file()
     assert f"python={interpreter()}" in (folder / "lib" / "python.sh").read_text()
     ready_store()
     bench = Bench(tmp_path.resolve(), folder)

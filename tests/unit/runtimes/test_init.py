@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import repository
+from support.files import folder_at, program_at, text_at
 from support.fixtures import SWARM, Ground
 
 from swarm_hook_core import own_release
@@ -134,9 +135,7 @@ def test_force_replaces_a_server_of_another_kind(ground: Ground):
 
 
 def test_skills_that_are_there_are_kept_unless_forced(ground: Ground):
-    mine = ground.repo / ".claude" / "skills" / "swarm" / "SKILL.md"
-    mine.parent.mkdir(parents=True)
-    mine.write_text("mine")
+    mine = text_at(ground.repo / ".claude" / "skills" / "swarm" / "SKILL.md", "mine")
     (mine.parent / "notes.md").write_text("mine too")
     steps = ground.swarm("init", "--json").json["steps"]
     assert [step["action"] for step in steps] == ["wrote", "wrote", "skipped"] and mine.read_text() == "mine"
@@ -146,8 +145,7 @@ def test_skills_that_are_there_are_kept_unless_forced(ground: Ground):
 
 
 def test_a_linked_skill_is_not_written_through(ground: Ground):
-    elsewhere = ground.folder / "elsewhere"
-    elsewhere.mkdir()
+    elsewhere = folder_at(ground.folder / "elsewhere")
     skill = ground.repo / ".claude" / "skills" / "swarm"
     skill.parent.mkdir(parents=True)
     skill.symlink_to(elsewhere)
@@ -157,8 +155,7 @@ def test_a_linked_skill_is_not_written_through(ground: Ground):
 
 
 def test_a_linked_file_of_a_skill_is_not_written_through(ground: Ground):
-    elsewhere = ground.repo.parent / "theirs.md"
-    elsewhere.write_text("theirs")
+    elsewhere = text_at(ground.repo.parent / "theirs.md", "theirs")
     file = ground.repo / ".claude" / "skills" / "swarm" / "SKILL.md"
     file.parent.mkdir(parents=True)
     file.symlink_to(elsewhere)
@@ -262,17 +259,14 @@ def test_a_plugin_that_looks_for_its_command(plugin: Path, tmp_path: Path, monke
     assert (status, words) == ("warn", "none; its sessions can lock nothing")
     (tmp_path / "bin" / "uv").symlink_to(sys.executable)
     assert said("claude-code", plugin) == ("info", "none yet; the next session's start has uv fetch it")
-    Path(own_release.log()).parent.mkdir(parents=True)
-    Path(own_release.log()).write_text("error: no such index\nhint: none\n")
+    text_at(Path(own_release.log()), "error: no such index\nhint: none\n")
     assert said("claude-code", plugin) == ("warn", "none; uv could not fetch it: error: no such index")
     monkeypatch.setenv("SWARM_UVX", "off")
     assert said("claude-code", plugin)[0] == "warn"
     monkeypatch.delenv("SWARM_UVX")
     subprocess.run([*SWARM, "fetched"], check=True, capture_output=True, timeout=60)
     assert said("codex", plugin) == ("ok", f"the plugin's own, fetched by uv: {own_release.launcher()}")
-    ours = tmp_path / "bin" / "swarm-mcp"
-    ours.write_text("#!/bin/sh\n: swarm_mcp.cli.main\n")
-    ours.chmod(0o755)
+    ours = program_at(tmp_path / "bin" / "swarm-mcp", "#!/bin/sh\n: swarm_mcp.cli.main\n")
     assert said("pi", plugin) == ("ok", f"found on PATH: {ours}")
     monkeypatch.setenv("SWARM_MCP_BIN", "true")
     shutil.copy("/bin/true", tmp_path / "bin" / "true")

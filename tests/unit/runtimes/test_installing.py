@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from support.altered import Limits
+from support.files import program_at, text_at
 from support.fixtures import SWARM, Ground
 from support.harness_fixtures import gone_within
 from support.listings import lines_of
@@ -144,8 +145,7 @@ class Clients:
         """Make `program` the client's command."""
         script = self.folder / name
         version = bundle.__version__
-        script.write_text(f"#!{sys.executable} -IS\n" + program.format(folder=str(self.folder), version=version))
-        script.chmod(0o755)
+        program_at(script, f"#!{sys.executable} -IS\n" + program.format(folder=str(self.folder), version=version))
 
     def calls(self, name: str) -> list[str]:
         """Return the questions to the client since the last look, the first words of each call."""
@@ -162,11 +162,8 @@ class Clients:
 
 
 @pytest.fixture
-def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Clients:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
-    made = Clients(folder)
+def clients(bin_folder: Path) -> Clients:
+    made = Clients(bin_folder)
     made.put("claude", CLAUDE)
     made.put("codex", CODEX)
     return made
@@ -219,8 +216,7 @@ def test_each_client_s_own_files_tell_which_release_it_had(ground: Ground, clien
         package: {"name": "swarm-mcp", "version": "0.0.8"},
         hs: {"name": "swarm", "version": "0.0.9", "files": ["x"]},
     }.items():
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(tree))
+        text_at(path, json.dumps(tree))
     found = {client.name: client.version() for client in everyone if client.version()}
     assert found == {"claude-code": "0.0.6", "codex": "0.0.7", "pi": "0.0.8", "hs": "0.0.9"}
     for text in (
@@ -259,8 +255,7 @@ def test_what_one_call_cannot_do_is_done_step_by_step(ground: Ground, clients: C
     taken = other.startswith("another")
     if taken:
         settings = Path(os.environ["CLAUDE_CONFIG_DIR"], "settings.json")
-        settings.parent.mkdir(parents=True, exist_ok=True)
-        settings.write_text(json.dumps({"place": "/theirs", "plugins": []}))
+        text_at(settings, json.dumps({"place": "/theirs", "plugins": []}))
     else:
         (clients.folder / "earlier").touch()
     (result,) = ground.swarm("install", "--client", "claude-code", "--json").json["results"]
@@ -298,9 +293,7 @@ def test_a_release_that_is_too_old_is_refused_by_name(ground: Ground, clients: C
 
 
 def test_a_release_that_takes_the_plugin_and_runs_no_hook_is_refused_by_name(ground: Ground, clients: Clients) -> None:
-    program = clients.folder / "qwen"
-    program.write_text("#!/bin/sh\necho 0.23.3\n")
-    program.chmod(0o755)
+    program = program_at(clients.folder / "qwen", "#!/bin/sh\necho 0.23.3\n")
     done = ground.swarm("install", "--client", "qwen")
     assert done.code == 1 and f"update Qwen Code: {runtime('qwen').oldest} is the oldest release" in done.out, done
     assert not Path(os.environ["HOME"], ".qwen").exists()
@@ -506,8 +499,7 @@ def test_a_client_that_hangs_is_given_up_with_what_it_has_started(clients: Clien
     """The clients' commands are launchers: a child of theirs hangs."""
     program = clients.folder / "pi"
     started = clients.folder / "started"
-    program.write_text(f"#!/bin/sh\nsleep 1000 &\necho $! > {started}\ntrap 'kill $!; exit 1' TERM\nwait\n")
-    program.chmod(0o755)
+    program_at(program, f"#!/bin/sh\nsleep 1000 &\necho $! > {started}\ntrap 'kill $!; exit 1' TERM\nwait\n")
     limits(base, COMMAND_SECONDS=5.0)  # it must have started
     with pytest.raises(
         ClientFailed, match=r"`pi install /m` did not end within 5 s and was given up; start it by hand"

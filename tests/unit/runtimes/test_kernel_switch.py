@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.files import program_at, text_at
 from support.fixtures import Ground
 
 from swarm_hook_core import settings
@@ -23,13 +24,10 @@ REFUSED = "unshare: Operation not permitted (kernel.apparmor_restrict_unprivileg
 
 
 @pytest.fixture
-def bin_folder(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A PATH without a client. Return the folder for one. The current folder is the checkout."""
-    folder = ground.folder / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
+def bin_folder(bin_folder: Path, ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same; the current folder is the checkout."""
     monkeypatch.chdir(ground.repo)
-    return folder
+    return bin_folder
 
 
 @pytest.fixture
@@ -42,8 +40,7 @@ def installing(bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def put(folder: Path, name: str, says: str = "") -> None:
     """Make `name` a client's command that says this of its release."""
-    (folder / name).write_text(f"#!/bin/sh\n[ \"$*\" = --version ] && echo '{says}'\n")
-    (folder / name).chmod(0o755)
+    program_at(folder / name, f"#!/bin/sh\n[ \"$*\" = --version ] && echo '{says}'\n")
 
 
 def can(monkeypatch: pytest.MonkeyPatch, why: str = "", platform: str = "linux") -> None:
@@ -98,7 +95,7 @@ def test_install_says_why_nothing_can_be_held_and_what_mends_it(ground: Ground, 
 
 
 @pytest.mark.usefixtures("installing")
-def test_install_says_who_says_otherwise(ground: Ground, monkeypatch) -> None:
+def test_install_says_who_says_otherwise(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     can(monkeypatch)
     monkeypatch.setenv("SWARM_KERNEL", "0")
     assert "(otherwise here, by SWARM_KERNEL)" in ground.swarm("install", "--kernel").out
@@ -132,7 +129,7 @@ def test_while_it_is_off_nothing_is_tried_and_the_switch_is_named(ground: Ground
     assert (finding.status, finding.mend) == ("info", "swarm-mcp install --kernel") and "off" in finding.message
 
 
-def test_where_it_works_it_says_whose_commands_are_held(bin_folder: Path, monkeypatch) -> None:
+def test_where_it_works_it_says_whose_commands_are_held(bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     can(monkeypatch)
     monkeypatch.setenv("SWARM_KERNEL", "1")
     tested = hook_config("codex").kernel_versions
@@ -149,7 +146,7 @@ def test_where_it_works_it_says_whose_commands_are_held(bin_folder: Path, monkey
 
 
 @pytest.mark.usefixtures("bin_folder")
-def test_a_client_for_which_it_is_off_is_left_out(monkeypatch) -> None:
+def test_a_client_for_which_it_is_off_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     can(monkeypatch)
     monkeypatch.setenv("SWARM_CC_KERNEL", "1")
     finding = found("claude-code", "gemini")
@@ -157,7 +154,7 @@ def test_a_client_for_which_it_is_off_is_left_out(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("bin_folder")
-def test_where_it_does_not_work_it_says_why(monkeypatch) -> None:
+def test_where_it_does_not_work_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_KERNEL", "1")
     can(monkeypatch, REFUSED)
     finding = found("claude-code")
@@ -165,7 +162,7 @@ def test_where_it_does_not_work_it_says_why(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("bin_folder")
-def test_on_macos_it_is_unverified(monkeypatch) -> None:
+def test_on_macos_it_is_unverified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_KERNEL", "1")
     can(monkeypatch, platform="darwin")
     finding = found()
@@ -174,7 +171,7 @@ def test_on_macos_it_is_unverified(monkeypatch) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux holds files")
 @pytest.mark.usefixtures("bin_folder")
-def test_it_is_really_tried(monkeypatch) -> None:
+def test_it_is_really_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_KERNEL", "1")
     finding = found()
     assert finding.status in ("ok", "warn") and (finding.details["why"] is None) == (finding.status == "ok")
@@ -182,10 +179,9 @@ def test_it_is_really_tried(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("bin_folder")
-def test_a_state_folder_that_cannot_be_written_fails_no_check(ground: Ground, monkeypatch) -> None:
+def test_a_state_folder_that_cannot_be_written_fails_no_check(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_KERNEL", "1")
-    blocked = ground.folder / "blocked"
-    blocked.write_text("no folder")
+    blocked = text_at(ground.folder / "blocked", "no folder")
     assert stat.S_ISREG(blocked.stat().st_mode)
     monkeypatch.setenv("SWARM_STATE_DIR", str(blocked))
     finding = found()

@@ -84,9 +84,7 @@ def test_what_a_client_leaves_running_ends_with_its_scene() -> None:
     assert left.wait(60) == -signal.SIGKILL and not scene.root.exists()
 
 
-def test_a_client_whose_script_is_over_is_not_waited_for_and_one_that_stands_still_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_client_whose_script_is_over_is_not_waited_for_and_one_that_stands_still_is_told(monkeypatch) -> None:
     scene = Scene(runtime("codex"))
     try:
         assert scene.run(["sleep", "600"], lambda: True) == ""

@@ -83,9 +83,7 @@ def test_a_worker_is_of_its_requesters_kind(profiles: Path, label: str, harness:
     assert Settings("p").spawner == "process"
 
 
-def test_the_harness_of_the_environment_comes_before_the_requesters_kind(
-    profiles: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_harness_of_the_environment_comes_before_the_requesters_kind(profiles: Path, monkeypatch) -> None:
     monkeypatch.setenv("HARNESS_PROVIDER", "pi")
     assert Settings("p").harness("origin:codex") == "pi"
     monkeypatch.setenv("SWARM_WORKER_HARNESS", "loop")

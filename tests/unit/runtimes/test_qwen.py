@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support import turns
+from support.files import text_at
 from support.sessions import captured, fault_lines, hook_core, instances, new_session, peer_locks, run
 
 from swarm_hook_core.hooks import tool_call
@@ -111,9 +112,7 @@ def extension(home: Path) -> Path:
 
 
 def test_a_person_s_own_folder_stays(home: Path, plugin: Path):
-    settings = home / ".qwen/settings.json"
-    settings.parent.mkdir()
-    settings.write_text('// mine\n{"disableAllHooks": true}')
+    settings = text_at(home / ".qwen/settings.json", '// mine\n{"disableAllHooks": true}')
     runtime("qwen").install(plugin, Steps())
     runtime("qwen").uninstall(Steps())
     assert settings.read_text() == '// mine\n{"disableAllHooks": true}' and not extension(home).parent.exists()

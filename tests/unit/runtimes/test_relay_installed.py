@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.checkers import RELAY
+from support.files import program_at
 from support.sessions import new_session, peer_locks, ready_store
 
 from swarm_hook_core import __version__
@@ -40,9 +41,7 @@ def relay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]
 
 
 def _put(path: Path, body: str) -> str:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"#!/bin/sh\n[ $# != 0 ] || exit 0\n{body}\n")
-    path.chmod(0o755)
+    program_at(path, f"#!/bin/sh\n[ $# != 0 ] || exit 0\n{body}\n")
     return str(path)
 
 
@@ -109,8 +108,7 @@ def _unexecutable(path: Path) -> None:
     words = ["mount", "-t", "tmpfs", "-o", "noexec,size=1m", "none", str(path.parent)]
     if not shutil.which("mount") or subprocess.run(words, capture_output=True, check=False).returncode:
         pytest.skip("this user mounts no file system")
-    path.write_text("#!/bin/sh\nexit 0\n")
-    path.chmod(0o755)
+    program_at(path, "#!/bin/sh\nexit 0\n")
 
 
 UNUSABLE = {

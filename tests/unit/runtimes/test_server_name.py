@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.files import text_at
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import bundle, runtime, server_name, users_file
@@ -42,10 +43,7 @@ def here(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def put(client: str, text: str, home: Path) -> Path:
-    path = home / FILES[client][0]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
+    return text_at(home / FILES[client][0], text)
 
 
 @pytest.mark.parametrize("client", FILES)
@@ -74,8 +72,7 @@ def test_a_server_of_ours_that_a_user_has_entered_is_no_other(client: str, home:
 
 
 def test_what_a_project_names_counts_where_the_installation_is_done(tmp_path: Path) -> None:
-    (tmp_path / ".gemini").mkdir()
-    (tmp_path / ".gemini" / "settings.json").write_text(THEIRS % "swarm")
+    text_at(tmp_path / ".gemini" / "settings.json", THEIRS % "swarm")
     assert list(runtime("gemini").users_servers()) == ["swarm"]
 
 
@@ -137,9 +134,7 @@ def test_a_name_in_the_file_from_before_is_replaced(home: Path, tmp_path: Path) 
 )  # fmt: skip
 def test_of_opencode_whose_plugin_takes_a_free_name_itself_it_is_said(entry: dict, said: bool, home: Path) -> None:
     opencode = runtime("opencode")
-    file = home / ".config" / "opencode" / "opencode.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"mcp": {"swarm": entry}}))
+    file = text_at(home / ".config" / "opencode" / "opencode.json", json.dumps({"mcp": {"swarm": entry}}))
     found = {one.name: one.message for one in opencode.beside(home)}
     assert ("opencode server name" in found) == said
     assert not said or str(file) in found["opencode server name"]

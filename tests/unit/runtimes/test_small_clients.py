@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import text_at
 from support.sessions import captured, fault_lines, hook_core, instances, new_session, peer_locks, ready_store, run
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
@@ -82,8 +83,7 @@ def test_words_of_other_events_are_told_with_the_next_result(repo: Path):
 def place(tmp_path: Path) -> Path:
     """A bundle, beside a home of the client with settings of a person."""
     bundle.write(tmp_path / "marketplace", local=True)
-    settings().parent.mkdir()
-    settings().write_text(SETTINGS)
+    text_at(settings(), SETTINGS)
     return tmp_path / "marketplace"
 
 
@@ -217,8 +217,7 @@ def test_a_sub_agent_works_in_its_parent_s_session(monkeypatch: pytest.MonkeyPat
 def letta_place(tmp_path: Path) -> Path:
     """A bundle, beside a home of the client with settings of a person."""
     bundle.write(tmp_path / "marketplace", local=True)
-    home().mkdir(parents=True)
-    (home() / "settings.json").write_text(LETTA_SETTINGS)
+    text_at(home() / "settings.json", LETTA_SETTINGS)
     return tmp_path / "marketplace"
 
 
@@ -318,8 +317,7 @@ def files() -> dict[str, bytes]:
 def omp_place(tmp_path: Path) -> Path:
     """A bundle, beside a home of the client with settings of a person."""
     bundle.write(tmp_path / "marketplace")
-    omp_home().mkdir(parents=True)
-    (omp_home() / "config.yml").write_text("# mine\nedit:\n  mode: replace\n")
+    text_at(omp_home() / "config.yml", "# mine\nedit:\n  mode: replace\n")
     return tmp_path / "marketplace"
 
 
@@ -390,8 +388,7 @@ class Place:
         assert isinstance(client, OpenCode)
         self.client, self.link = client, client.link()
         self.settings = self.link.parent.parent / f"{name}.jsonc"
-        self.settings.parent.mkdir(parents=True)
-        self.settings.write_text('{ // mine\n  "mcp": {},\n}\n')
+        text_at(self.settings, '{ // mine\n  "mcp": {},\n}\n')
 
     def files(self) -> dict[str, bytes]:
         folder = self.settings.parent
@@ -427,7 +424,5 @@ def test_a_link_to_a_bundle_that_has_gone_is_told_and_led_elsewhere(opencode_pla
     shutil.rmtree(old)
     found, _start = client.look(opencode_place.marketplace, Steps()).findings
     assert found.status == "fail" and str(old) in found.message
-    assert (
-        opencode_install(opencode_place)
-        and opencode_place.link.resolve() == (opencode_place.marketplace / opencode_place.client.needed).resolve()
-    )
+    assert opencode_install(opencode_place)
+    assert opencode_place.link.resolve() == (opencode_place.marketplace / opencode_place.client.needed).resolve()

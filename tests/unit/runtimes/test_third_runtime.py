@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import files_at, program_at
 from support.requirement import requirement
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
@@ -109,13 +110,8 @@ class Place:
         registry = self.source / "swarm_mcp/runtimes/__init__.py"
         text = registry.read_text()
         self.touched["swarm_mcp/runtimes/__init__.py"] = text.replace('    "hs": (', f'{LINE}    "hs": (')
-        for name, content in self.touched.items():
-            (self.source / name).parent.mkdir(exist_ok=True)
-            (self.source / name).write_text(content)
-        program = folder / "bin" / "editor"
-        program.parent.mkdir()
-        program.write_text("#!/bin/sh\nexit 0\n")
-        program.chmod(0o755)
+        files_at(self.source, self.touched)
+        program = program_at(folder / "bin" / "editor", "#!/bin/sh\nexit 0\n")
         self.env = {**os.environ, "PYTHONPATH": str(self.source), "PATH": f"{program.parent}:{os.environ['PATH']}"}
 
     def swarm(self, *words: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.files import program_at, text_at
 from support.fixtures import Ground
 
 import swarm_hook_core
@@ -18,6 +19,7 @@ from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.cline import servers_file
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.thorough
 
@@ -32,11 +34,9 @@ def state(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [*bundle.OURS, *bundle.THEIRS]:
         made = folder / name.replace("*", "x")
         if "." in name or name == "config-fault":
-            made.parent.mkdir(parents=True, exist_ok=True)
-            made.write_text("ours")
+            text_at(made, "ours")
         else:
-            made.mkdir(parents=True)
-            (made / "content").write_text("ours")
+            text_at(made / "content", "ours")
     (folder / "somebody's").write_text("not ours")
     return folder
 
@@ -55,9 +55,7 @@ def test_what_is_ours_goes_and_what_stays_is_named(ground: Ground, state: Path):
     ]  # fmt: skip
 
 
-def test_all_that_is_left_is_listed_and_goes_after_a_question(
-    ground: Ground, state: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_all_that_is_left_is_listed_and_goes_after_a_question(ground: Ground, state: Path, monkeypatch):
     ground.session("me")
     wanted = [ground.database, *(str(state / name) for name in ("kept", "runs", "undos", "projects.json"))]
     dry = ground.swarm("uninstall", "--purge", "--dry-run").out
@@ -90,8 +88,7 @@ def test_a_dry_run_and_one_client_leave_the_state_folder_alone(ground: Ground, s
 
 
 def test_a_link_is_removed_and_not_what_it_leads_to(ground: Ground, state: Path):
-    (ground.folder / "elsewhere").mkdir()
-    (ground.folder / "elsewhere" / "mine").write_text("mine")
+    text_at(ground.folder / "elsewhere" / "mine", "mine")
     (state / "work" / "content").unlink()
     (state / "work").rmdir()
     (state / "work").symlink_to(ground.folder / "elsewhere")
@@ -99,20 +96,17 @@ def test_a_link_is_removed_and_not_what_it_leads_to(ground: Ground, state: Path)
     assert not (state / "work").is_symlink() and (ground.folder / "elsewhere" / "mine").read_text() == "mine"
 
 
-def test_a_folder_of_another_name_that_a_setting_chose_is_not_emptied(
-    ground: Ground, state: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_folder_of_another_name_that_a_setting_chose_is_not_emptied(ground: Ground, state: Path, monkeypatch):
     chosen = state.rename(ground.folder / "projects")
     monkeypatch.setenv("SWARM_STATE_DIR", str(chosen))
     done = ground.swarm("uninstall")
     assert (chosen / "work" / "content").exists() and str(chosen / "work") in done.out
 
 
-def test_while_workers_run_the_state_folder_stays(ground: Ground, state: Path):
+def test_while_workers_run_the_state_folder_stays(ground: Ground, state: Path, store: Store):
     me = ground.session("me")
-    with ground.store() as store:
-        run = {"id": "r", "scope": ground.scope, "instance_id": me["id"], "harness": "process", "cwd": ground.scope}
-        store.runs.begin(run)
+    run = {"id": "r", "scope": ground.scope, "instance_id": me["id"], "harness": "process", "cwd": ground.scope}
+    store.runs.begin(run)
     done = ground.swarm("uninstall")
     assert (state / "slots").exists() and "workers are running" in done.out
 
@@ -161,15 +155,10 @@ def test_a_guard_from_before_is_found_where_sessions_have_worked(ground: Ground,
     assert f"left in {ground.repo}: git hooks" in ground.swarm("uninstall").out
 
 
-def test_while_a_client_cannot_be_served_what_it_starts_stays_and_is_named(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-):
+def test_while_a_client_cannot_be_served_what_it_starts_stays_and_is_named(ground: Ground, monkeypatch):
     bundle.write(marketplace_folder(), local=True)
-    (ground.folder / "bin").mkdir()
-    (ground.folder / "bin" / "cline").write_text("#!/bin/sh\n")
-    (ground.folder / "bin" / "cline").chmod(0o755)
+    program_at(ground.folder / "bin" / "cline", "#!/bin/sh\n")
     monkeypatch.setenv("PATH", f"{ground.folder / 'bin'}{os.pathsep}{os.defpath}")
-    servers_file().parent.mkdir(parents=True)
-    servers_file().write_text("{ broken")
+    text_at(servers_file(), "{ broken")
     done = ground.swarm("uninstall")
     assert done.code == 1 and f"{marketplace_folder()} stays" in done.out and "Cline still starts" in done.out, done

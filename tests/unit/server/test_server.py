@@ -16,6 +16,7 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.domain import STATUSES
 from swarm_mcp.server import guidance
 from swarm_mcp.server.tools import all_tools
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -262,7 +263,7 @@ def test_resources_show_what_the_session_may_see(ground: Ground, server: Server)
             assert "swarm://inbox" in server.ask(method, {"uri": uri})["error"]["message"]
 
 
-def test_a_subscriber_hears_of_changes_at_once_and_of_nothing_else(ground: Ground, server: Server):
+def test_a_subscriber_hears_of_changes_at_once_and_of_nothing_else(ground: Ground, server: Server, store: Store):
     me = server.value("register", {"directory": ground.scope})
     peer = ground.session("peer", "peer")
     uris = {"swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock?file=f"}
@@ -271,16 +272,14 @@ def test_a_subscriber_hears_of_changes_at_once_and_of_nothing_else(ground: Groun
     ground.lock(peer, "g")  # another file is no business of this subscriber
     ground.lock(peer, "f")
     assert updated(server) == "swarm://lock?file=f"
-    with ground.store() as store:
-        store.messages.send(peer, me["id"], "hello")
+    store.messages.send(peer, me["id"], "hello")
     assert updated(server) == "swarm://inbox"
     ground.add("tasks", id="t1", scope=ground.scope, type="fix", title="T", requester=peer["id"], changed_at=10**13)
     assert updated(server) == "swarm://tasks"
     ground.session("third", "third")
     assert updated(server) == "swarm://instances"
     server.ask("resources/unsubscribe", {"uri": "swarm://inbox"})
-    with ground.store() as store:
-        store.messages.send(peer, me["id"], "again")
+    store.messages.send(peer, me["id"], "again")
     ground.session("fourth", "fourth")
     assert updated(server) == "swarm://instances", "and no mail before it"
 

@@ -22,6 +22,7 @@ from swarm_mcp.mcp.server import Connection, Reply, Server
 from swarm_mcp.mcp.streams import Incoming, Outgoing
 from swarm_mcp.server.calling_session import CallingSession, with_session
 from swarm_mcp.server.calls import WAIT, WORKERS, Calls, StoreWatcher
+from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
 from swarm_mcp.store.values import LONGEST_KEY, LONGEST_VALUE
 
@@ -36,7 +37,7 @@ def hands(ground: Ground) -> tuple[Hands, Hands, Hands]:
     return tuple(Hands(ground, ground.session(name, label)) for name, label in labels)
 
 
-def test_the_pane_of_the_holder_is_shown_where_it_published_one(ground: Ground, hands):
+def test_the_pane_of_the_holder_is_shown_where_it_published_one(ground: Ground, hands: tuple[Hands, Hands, Hands]):
     _, peer, stranger = hands
     argv = [
         "register",
@@ -210,7 +211,7 @@ def test_every_answer_is_either_sent_or_lost(turns: int) -> None:
 
 @pytest.mark.parametrize("moment", ["while it is confirmed", "on its way out"])
 def test_a_command_that_is_interrupted_in_the_moment_of_its_grant_leaves_no_lock(
-    moment: str, ground: Ground, failing: Failing
+    moment: str, ground: Ground, failing: Failing, store: Store
 ) -> None:
     me = Session(ground.session("1"))
     ground.lock(me, "mine.txt")
@@ -219,10 +220,9 @@ def test_a_command_that_is_interrupted_in_the_moment_of_its_grant_leaves_no_lock
         failing(lock_acquisition, "_confirmed", KeyboardInterrupt)
     else:
         failing(Changes, "__exit__", KeyboardInterrupt)
-    with ground.store() as store:
-        wanted = lock_acquisition.requested(store, me, ["mine.txt", "f.txt"], None, None, note="n")
-        with pytest.raises(KeyboardInterrupt):
-            lock_acquisition.acquire(store, me, wanted, 5.0)
+    wanted = lock_acquisition.requested(store, me, ["mine.txt", "f.txt"], None, None, note="n")
+    with pytest.raises(KeyboardInterrupt):
+        lock_acquisition.acquire(store, me, wanted, 5.0)
     assert [row["file"] for row in ground.sql("SELECT file FROM context")] == [f"{ground.scope}/mine.txt"]
 
 

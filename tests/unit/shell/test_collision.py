@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.files import files_at
 from support.fixtures import Ground
 from support.judged import Scene
 from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, start, write
@@ -24,9 +25,7 @@ def repo(ground: Ground, tmp_path: Path) -> Path:
     """A repository with some files; its session is ``me``."""
     folder = Path(ground.scope)
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    for name in ("src/a.py", "src/deep/b.py", "docs/c.md"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("x\n")
+    files_at(folder, dict.fromkeys(("src/a.py", "src/deep/b.py", "docs/c.md"), "x\n"))
     return folder
 
 

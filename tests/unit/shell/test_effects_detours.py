@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.altered import Limits
 from support.checkouts import AMPLE
+from support.files import files_at
 
 from swarm_hook_core.shell import effects_of, walk
 from swarm_hook_core.shell.model import absolute
@@ -25,9 +26,7 @@ def unhurried(limits: Limits) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name in FILES:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("x\n")
+    files_at(tmp_path, dict.fromkeys(FILES, "x\n"))
     return tmp_path
 
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.files import files_at
 from support.fixtures import time_limit
 
 from swarm_hook_core.shell import effects_of
@@ -34,10 +35,7 @@ FILES = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in FILES.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    files_at(tmp_path, FILES)
     (tmp_path / "home").mkdir()
     (tmp_path / "write.sh").chmod(0o755)
     return tmp_path

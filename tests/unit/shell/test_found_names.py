@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from corpora import finding, sandbox
+from support.files import text_at
 
 from swarm_hook_core.shell import effects_of
 
@@ -52,9 +53,7 @@ POSSIBLE = ["find . -name '*.txt' | xargs touch"]  # stops at the open quote, in
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     for name in FILES:
-        path = tmp_path / "box" / "repo" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("x\n")
+        path = text_at(tmp_path / "box" / "repo" / name, "x\n")
         os.utime(path, (sandbox.LONG_AGO, sandbox.LONG_AGO))
     return tmp_path / "box"
 

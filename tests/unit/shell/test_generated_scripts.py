@@ -12,6 +12,7 @@ from corpora import sandbox
 from corpora.finding import met
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from support.files import files_at
 
 from swarm_hook_core.shell import effects_of
 
@@ -56,11 +57,6 @@ def ansi(text: str) -> str:
     )
 
 
-def mixed(text: str) -> str:
-    half = len(text) // 2
-    return double(text[:half]) + single(text[half:])
-
-
 def by_variable(text: str) -> str:
     return f'"${{v{sum(text.encode()) % 7}:-{_in_braces(text)}}}"'
 
@@ -69,11 +65,11 @@ def _in_braces(text: str) -> str:
     return "".join("\\" + letter if letter in '"$\\`}' else letter for letter in text)
 
 
-def by_printf(text: str) -> str:
-    return f'"$(printf %s {single(text)})"'
-
-
-quoting = st.sampled_from([single, double, escaped, ansi, mixed, by_variable, by_printf])
+quoting = st.sampled_from([
+    single, double, escaped, ansi, by_variable,
+    lambda text: double(text[: len(text) // 2]) + single(text[len(text) // 2 :]),
+    lambda text: f'"$(printf %s {single(text)})"',
+])  # fmt: skip
 files = st.builds(lambda folder, name: f"{folder}/{name}", st.sampled_from([".", *FOLDERS]), st.sampled_from(NAMES))
 words = st.builds(lambda quote, path: quote(path), quoting, files)
 folders = st.builds(lambda quote, path: quote(path), quoting, st.sampled_from(FOLDERS))
@@ -167,10 +163,8 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("programs").resolve() / "base"
     for folder in FOLDERS:
         (base / "repo" / folder).mkdir(parents=True)
-        for name in NAMES[:4]:
-            (base / "repo" / folder / name).write_text("a\nb\n")
-    for name in NAMES:
-        (base / "repo" / name).write_text("a\nb\n")
+        files_at(base / "repo" / folder, dict.fromkeys(NAMES[:4], "a\nb\n"))
+    files_at(base / "repo", dict.fromkeys(NAMES, "a\nb\n"))
     for folder in ("home", "tmp"):
         (base / folder).mkdir()
     for path in base.rglob("*"):

@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 from support.checkouts import AMPLE, ODD, Checkout, changed
+from support.files import folder_at, program_at
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell import effects_of
@@ -308,9 +309,7 @@ def test_asking_changes_nothing(checkout):
 
 def test_hooks_filters_and_drivers_of_the_repository_are_not_run(checkout, tmp_path):
     here = checkout("dirty")
-    trap = tmp_path / "trap"
-    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\ncat\n")
-    trap.chmod(0o755)
+    trap = program_at(tmp_path / "trap", f"#!/bin/sh\ntouch {tmp_path}/sprung\ncat\n")
     for setting in "core.fsmonitor diff.external diff.py.textconv core.pager filter.lfs.clean core.editor".split():
         here.git("config", setting, str(trap))
     here.put(".gitattributes", "*.py diff=py\n*.txt filter=lfs\n")
@@ -518,11 +517,8 @@ def test_global_options_are_taken_off():
         ["-c", "x.y=z", "--git-dir=d", "--work-tree=t"],
         ["commit", "-m", "x"],
     )
-    assert (
-        only_reads(without_global_options(["--version"])[2])
-        and only_reads(without_global_options(["-C"])[2])
-        and without_global_options([])[2] == []
-    )
+    assert only_reads(without_global_options(["--version"])[2]) and only_reads(without_global_options(["-C"])[2])
+    assert without_global_options([])[2] == []
 
 
 SPECS = """a.txt|.|src|src/|./src/../b.txt|*.py|src/*|*|?.txt|[ab].txt|[!a].txt|[^ab]*|s*/*.py|nothing
@@ -568,8 +564,7 @@ def test_the_files_of_patches(checkout):
 
 def test_lock_git_is_the_lock_on_the_git_folder(ground):
     mine, peer = ground.session("one"), ground.session("two")
-    inside = ground.repo / "deep"
-    inside.mkdir()
+    inside = folder_at(ground.repo / "deep")
     deep = ground.session("three", directory=str(inside), scope=ground.scope)
     taken = ground.swarm("lock", "--git", "--note", "rebasing", "--as", mine["id"])
     assert taken.out == f"locked {ground.repo}/.git\n"
@@ -585,8 +580,7 @@ def test_lock_git_is_the_lock_on_the_git_folder(ground):
 
 
 def test_lock_git_wants_a_repository_and_no_file(ground, tmp_path):
-    outside = tmp_path / "outside"
-    outside.mkdir()
+    outside = folder_at(tmp_path / "outside")
     instance = ground.session("one", directory=str(outside))
     for verb in ("lock", "unlock"):
         nowhere = ground.swarm(verb, "--git", "--as", instance["id"])
@@ -603,9 +597,7 @@ def test_what_a_submodule_names_is_not_run_either(checkout, tmp_path):
     inner.git("commit", "-q", "-m", "x")
     here.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner.top), "module")
     here.git("commit", "-q", "-am", "x")
-    trap = tmp_path / "trap"
-    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\ncat\n")
-    trap.chmod(0o755)
+    trap = program_at(tmp_path / "trap", f"#!/bin/sh\ntouch {tmp_path}/sprung\ncat\n")
     here.git("-C", "module", "config", "filter.any.clean", str(trap))
     here.git("config", "submodule.module.ignore", "none")
     here.put("module/f.txt", "2\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from bench import large_shapes
+from support.files import files_at
 from support.fixtures import Ground
 from support.judged import Scene
 from support.world import git
@@ -67,7 +68,7 @@ def test_a_script_within_a_script_that_is_cut_is_a_guess_and_keeps_what_was_befo
 @pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_no_shape_of_a_large_command_takes_more_than_its_share(tmp_path: Path, monkeypatch, limits):
+def test_no_shape_of_a_large_command_takes_more_than_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits):
     """The clock counts calls of functions, which are the same on any machine."""
     over, calls = {}, [0]
 
@@ -89,7 +90,7 @@ def test_no_shape_of_a_large_command_takes_more_than_its_share(tmp_path: Path, m
     assert over == {}
 
 
-def test_a_part_of_a_check_has_what_is_left_and_a_little_in_any_case(monkeypatch):
+def test_a_part_of_a_check_has_what_is_left_and_a_little_in_any_case(monkeypatch: pytest.MonkeyPatch):
     now = [0.0]
     monkeypatch.setattr(time, "thread_time", lambda: now[0])
     check = Budget()
@@ -138,13 +139,10 @@ def repo(ground: Ground) -> Path:
     folder = Path(ground.scope)
     git = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@x.invalid"]
     subprocess.run([*git[:3], "init", "-q"], check=True)
-    for name in ("src/a.py", "src/b.py", "src/c.py", "docs/d.md"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text("x\n")
+    files_at(folder, dict.fromkeys(("src/a.py", "src/b.py", "src/c.py", "docs/d.md"), "x\n"))
     for words in (["add", "-A"], ["commit", "-qm", "x"]):
         subprocess.run([*git, *words], check=True)
-    for name in ("src/a.py", "src/b.py", "src/c.py"):
-        (folder / name).write_text("y\n")
+    files_at(folder, dict.fromkeys(("src/a.py", "src/b.py", "src/c.py"), "y\n"))
     return folder
 
 
@@ -269,7 +267,7 @@ def test_guesses_in_very_many_places_are_told_of_all_the_same(ground: Ground, re
     assert "src/a.py" in Scene(ground, repo, "src/a.py").judged(*guesses).notice
 
 
-def test_many_targets_are_asked_about_in_parts_and_the_first_that_is_held_is_named(ground: Ground, repo, limits):
+def test_many_targets_are_asked_about_in_parts_and_the_first_that_is_held_is_named(ground: Ground, repo: Path, limits):
     limits(collisions, FIRST_TARGETS=1)
     scene = Scene(ground, repo, "src/b.py", "src/c.py", "docs")
     for names, place, path in (

@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 
 import pytest
+from support.files import files_at
 
 from swarm_hook_core.shell import effects_of
 
@@ -23,7 +24,7 @@ GONE = "diff --git a/b.txt b/b.txt\n--- a/b.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory):
+def ground(tmp_path_factory: pytest.TempPathFactory):
     """A folder with files, folders, archives and diffs in it. Nothing runs there."""
     folder = tmp_path_factory.mktemp("ground")
     files = {
@@ -44,10 +45,7 @@ def ground(tmp_path_factory):
         "main.go": "package main\n\nfunc main() {}\n",
         "pyproject.toml": "",
     }
-    for name, text in files.items():
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+    files_at(folder, files)
     with tarfile.open(folder / "p.tgz", "w:gz") as archive:
         archive.add(folder / "a.txt", "a.txt")
         archive.add(folder / "src", "top/src")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from corpora import finding, sandbox
+from support.files import folder_at, program_at, text_at
 
 from swarm_hook_core.shell import effects_of
 
@@ -68,8 +69,7 @@ PROGRAMS = {"fd": ("fd", "fdfind")}  # names that distributions give a program
 
 @pytest.fixture
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    programs = tmp_path / "programs"
-    programs.mkdir()
+    programs = folder_at(tmp_path / "programs")
     for name, called in PROGRAMS.items():
         found = next(filter(None, map(shutil.which, called)), None)
         if found:
@@ -77,8 +77,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{programs}:/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin")
     top = tmp_path.resolve() / "box" / "repo"
     for name, text in FILES.items():
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
-        (top / name).write_text(text + "\n")
+        text_at(top / name, text + "\n")
     (top / ".git").mkdir()
     (top / ".gitignore").write_text(IGNORED)
     return top
@@ -105,8 +104,7 @@ WITHOUT_RG = [command for command in LISTED if command.startswith("rg ") and not
 
 @pytest.mark.parametrize("command", WITHOUT_RG)
 def test_git_and_grep_stand_in_for_a_missing_rg(command: str, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    programs = repo.parent / "without-rg"
-    programs.mkdir()
+    programs = folder_at(repo.parent / "without-rg")
     for name in ("git", "grep", "xargs"):
         (programs / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(programs))
@@ -135,9 +133,7 @@ TRAPS = [
 
 @pytest.mark.parametrize("command", TRAPS)
 def test_a_search_starts_nothing_and_writes_nothing(command: str, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = repo / "trap.sh"
-    program.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(repo))}/sprung\n")
-    program.chmod(0o755)
+    program = program_at(repo / "trap.sh", f"#!/bin/sh\ntouch {shlex.quote(str(repo))}/sprung\n")
     (repo / ".ackrc").write_text(f"--pager={program}\n")
     words = shlex.split(command.replace("./trap", str(program)))
     line = " ".join(word if word == ">" else shlex.quote(word) for word in words)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.files import files_at
 
 from swarm_hook_core import shell
 from swarm_hook_core.shell import programs
@@ -179,9 +180,7 @@ def told(row: str, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) 
     """Return the effects of `command` in `folder` once `row` is in the table."""
     monkeypatch.setattr(programs, "ROWS", f"\n{row}\n{table.ROWS}")
     monkeypatch.setattr(programs, "_met", {})
-    for name in ("there", "Pipfile", "d/x", "d/x.py", "d/sub/y.py"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("")
+    files_at(folder, dict.fromkeys(("there", "Pipfile", "d/x", "d/x.py", "d/sub/y.py"), ""))
     effects = shell.effects_of(command, str(folder), {})
     words = {os.path.relpath(os.path.join(one.folder, one.path), folder) for one in effects.writes}
     for file in filter(Path.is_file, folder.rglob("*")):

@@ -1,19 +1,10 @@
-"""The open store of a test, and two sessions that hand work to each other."""
-
-from collections.abc import Iterator
+"""Two sessions that hand work to each other."""
 
 import pytest
 from support.fixtures import Ground
 
 from swarm_mcp.domain import Session
-from swarm_mcp.store import Store, cleanup, schema
-
-
-@pytest.fixture
-def store(ground: Ground) -> Iterator[Store]:
-    """The store of `ground`, open for the time of the test."""
-    with ground.store() as opened:
-        yield opened
+from swarm_mcp.store import cleanup, schema
 
 
 @pytest.fixture

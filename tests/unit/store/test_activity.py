@@ -191,10 +191,9 @@ def test_a_timeout_is_kept(server: Server, seconds: int):
     assert value["changes"] == [] and value["timeout"] is True and value["message"]
 
 
-def test_mail_that_waits_is_given_at_once_and_once(ground: Ground, server: Server):
+def test_mail_that_waits_is_given_at_once_and_once(ground: Ground, server: Server, store: Store):
     peer = ground.session("peer", "identity:p peer")
-    with ground.store() as store:
-        store.messages.send(peer, server.me["id"], "hello")
+    store.messages.send(peer, server.me["id"], "hello")
     value = server.value("wait_for_activity", {"timeout_seconds": 0})
     assert list(value) == ["changes", "messages", "tasks"] and value["changes"] == ["new_messages"]
     (message,) = value["messages"]
@@ -208,17 +207,15 @@ def test_mail_that_waits_is_given_at_once_and_once(ground: Ground, server: Serve
     assert server.value("wait_for_activity", {"timeout_seconds": 1})["changes"] == []
 
 
-def test_each_kind_of_change_comes_with_what_it_changed(ground: Ground, server: Server):
+def test_each_kind_of_change_comes_with_what_it_changed(ground: Ground, server: Server, store: Store):
     peer = ground.session("peer", "identity:p peer")
     number = wait(server)
-    with ground.store() as store:
-        store.messages.send(peer, server.me["id"], "hello")
+    store.messages.send(peer, server.me["id"], "hello")
     value = answer(server, number)
     assert list(value) == ["changes", "messages"] and value["messages"][0]["content"] == "hello"
 
     number = wait(server)
-    with ground.store() as store:
-        task = store.tasks.request(peer, {"type": "fix", "title": "T"})["task"]
+    task = store.tasks.request(peer, {"type": "fix", "title": "T"})["task"]
     value = answer(server, number)
     assert list(value) == ["changes", "tasks"] and value["tasks"]["open"][0]["id"] == task["id"]
 
@@ -229,8 +226,7 @@ def test_each_kind_of_change_comes_with_what_it_changed(ground: Ground, server: 
     assert {row["id"] for row in value["instances"]} == {server.me["id"], peer["id"], third["id"]}
 
     number = wait(server)
-    with ground.store() as store:
-        store.kv.put(peer, "k", "v")
+    store.kv.put(peer, "k", "v")
     assert answer(server, number) == {"changes": ["kv_updates"]}
 
     number = wait(server)
@@ -259,13 +255,12 @@ def test_a_killed_holder_is_noticed_while_waiting(ground: Ground, server: Server
     assert "is gone" in value["messages"][0]["content"]
 
 
-def test_a_cancelled_wait_ends_and_loses_no_mail(ground: Ground, server: Server):
+def test_a_cancelled_wait_ends_and_loses_no_mail(ground: Ground, server: Server, store: Store):
     peer = ground.session("peer", "identity:p peer")
     number = wait(server, 0)
     server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
     assert server.ask("ping") == {}  # messages are read in order: the request is cancelled by now
-    with ground.store() as store:
-        store.messages.send(peer, server.me["id"], "after the cancel")
+    store.messages.send(peer, server.me["id"], "after the cancel")
     assert ground.sql("SELECT * FROM swarm_deliveries") == [], "nobody took it"
     assert [message["content"] for message in poll(server)] == ["after the cancel"]
 
@@ -377,25 +372,24 @@ def test_what_to_do_next(ground: Ground, store: Store):
     assert status_summary(store, peer)["next_action"]["tool"] == "wait_for_activity", "no planner, so no list_tasks"
 
 
-def test_every_warning(ground: Ground):
+def test_every_warning(ground: Ground, store: Store):
     me, peer = ground.session("me", "me"), ground.session("peer", "peer")
     past = int(time.time()) - 600
-    with ground.store() as store:
 
-        def task(assignee: dict, title: str, **given) -> str:
-            made = store.tasks.request(assignee, {"type": "fix", "title": title, **given})["task"]["id"]
-            store.tasks.claim(assignee, made, True)
-            return made
+    def task(assignee: dict, title: str, **given) -> str:
+        made = store.tasks.request(assignee, {"type": "fix", "title": title, **given})["task"]["id"]
+        store.tasks.claim(assignee, made, True)
+        return made
 
-        mine = task(me, "mine", files=["a", "b", "c"])
-        bare = task(me, "bare")
-        theirs = task(peer, "theirs", files=["b"])
-        ground.sql("UPDATE tasks SET blocked_reason = 'stuck', expected_next_update_at = ? WHERE id = ?", past, mine)
-        ground.sql("UPDATE tasks SET expected_next_update_at = ? WHERE id = ?", past, theirs)
-        ground.lock(peer, "a")
-        ground.lock(me, "b")
-        ground.lock(me, "unrelated")
-        value = status_summary(store, me)
+    mine = task(me, "mine", files=["a", "b", "c"])
+    bare = task(me, "bare")
+    theirs = task(peer, "theirs", files=["b"])
+    ground.sql("UPDATE tasks SET blocked_reason = 'stuck', expected_next_update_at = ? WHERE id = ?", past, mine)
+    ground.sql("UPDATE tasks SET expected_next_update_at = ? WHERE id = ?", past, theirs)
+    ground.lock(peer, "a")
+    ground.lock(me, "b")
+    ground.lock(me, "unrelated")
+    value = status_summary(store, me)
     assert codes(value) == [
         ("active_task_file_overlap", "warning"),
         ("expected_progress_update_overdue", "info"),
@@ -429,12 +423,11 @@ def test_a_file_that_one_was_refused_is_in_ones_way(ground: Ground, server: Serv
     assert server.value("swarm_status")["blocking_locks"] == [hidden]
 
 
-def test_strangers_tasks_are_neither_shown_nor_counted(ground: Ground):
+def test_strangers_tasks_are_neither_shown_nor_counted(ground: Ground, store: Store):
     me = ground.session("me", "identity:p me")
     stranger = ground.session("stranger", "identity:q secret-name")
-    with ground.store() as store:
-        task = store.tasks.request(stranger, {"type": "fix", "title": "secret-title", "files": ["f"]})["task"]["id"]
-        assert status(ground, me)["task_counts"]["open"] == 0
-        store.tasks.claim(stranger, task)
+    task = store.tasks.request(stranger, {"type": "fix", "title": "secret-title", "files": ["f"]})["task"]["id"]
+    assert status(ground, me)["task_counts"]["open"] == 0
+    store.tasks.claim(stranger, task)
     value = status(ground, me)
     assert "secret" not in str(value) and set(value["task_counts"].values()) == {0}

@@ -131,7 +131,7 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(cluttered: Ground, scope: 
     assert everything(cluttered) != before
 
 
-def test_one_scope_leaves_the_others_alone(cluttered: Ground, monkeypatch):
+def test_one_scope_leaves_the_others_alone(cluttered: Ground, monkeypatch: pytest.MonkeyPatch):
     def of_b() -> dict:
         rows = {
             table: [row for row in rows if row.get("scope") == "/b"] for table, rows in everything(cluttered).items()
@@ -219,24 +219,22 @@ def left(ground: Ground) -> dict[str, int]:
     return counts
 
 
-def test_a_pass_takes_a_little_of_each_kind_and_the_next_one_more(ground: Ground, monkeypatch):
+def test_a_pass_takes_a_little_of_each_kind_and_the_next_one_more(ground: Ground, monkeypatch, store: Store):
     pile_up(ground, 3 * cleanup.AT_ONCE)
     before = left(ground)
-    with ground.store() as store:
-        for number in (1, 2, 3):
-            later(monkeypatch, number * cleanup.PAUSE_SECONDS)
-            assert store.cleanup.some()
-            taken = {kind: before[kind] - count for kind, count in left(ground).items()}
-            assert taken.pop("locks") == 0
-            assert 0 <= number * cleanup.AT_ONCE - taken.pop("orphans") <= number  # the live holder was looked at too
-            assert taken == dict.fromkeys(taken, number * cleanup.AT_ONCE)
+    for number in (1, 2, 3):
+        later(monkeypatch, number * cleanup.PAUSE_SECONDS)
+        assert store.cleanup.some()
+        taken = {kind: before[kind] - count for kind, count in left(ground).items()}
+        assert taken.pop("locks") == 0
+        assert 0 <= number * cleanup.AT_ONCE - taken.pop("orphans") <= number  # the live holder was looked at too
+        assert taken == dict.fromkeys(taken, number * cleanup.AT_ONCE)
     assert ground.integrity() == "ok"
 
 
-def test_a_pass_says_what_it_removed(ground: Ground):
+def test_a_pass_says_what_it_removed(ground: Ground, store: Store):
     pile_up(ground, 1)
-    with ground.store() as store:
-        assert store.cleanup.some()
+    assert store.cleanup.some()
     rows = ground.sql("SELECT type, payload FROM events WHERE type LIKE 'cleanup.%'")
     told = {row["type"]: row["payload"] for row in rows}
     assert set(told) == {
@@ -248,7 +246,7 @@ def test_a_pass_says_what_it_removed(ground: Ground):
     }
 
 
-def test_passes_are_rare_and_closer_together_while_something_is_left(ground: Ground, monkeypatch):
+def test_passes_are_rare_and_closer_together_while_something_is_left(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     pile_up(ground, cleanup.AT_ONCE)
     with ground.store() as store, ground.store() as other:
         assert [store.cleanup.some(), other.cleanup.some(), store.cleanup.some()] == [True, False, False]
@@ -262,10 +260,9 @@ def test_passes_are_rare_and_closer_together_while_something_is_left(ground: Gro
         assert store.cleanup.some()
 
 
-def test_a_pass_never_reads_a_whole_table(ground: Ground):
+def test_a_pass_never_reads_a_whole_table(ground: Ground, store: Store):
     pile_up(ground, 2 * cleanup.AT_ONCE)
-    with ground.store() as store:
-        found = scans(store, store.cleanup.some)
+    found = scans(store, store.cleanup.some)
     # Reading the whole of an index with nothing but wanted rows is no reading of the table.
     small = ("swarm_legacy_idx", "swarm_task_waiting_idx")
     whole = {step for step, sql in found if not any(name in step for name in small) and not sql.endswith("LIMIT 1")}
@@ -281,7 +278,7 @@ def test_a_busy_store_is_not_waited_for(ground: Ground):
         assert store.cleanup.some()
 
 
-def test_many_processes_make_one_pass(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+def test_many_processes_make_one_pass(ground: Ground, monkeypatch: pytest.MonkeyPatch, store: Store):
     """A pass that meets another process in the store ends there: nobody waits for it, and the next one goes on."""
     pile_up(ground, 3 * cleanup.AT_ONCE)
     body = "store = Store()\ngate()\nreport(store.cleanup.some())"
@@ -289,8 +286,7 @@ def test_many_processes_make_one_pass(ground: Ground, monkeypatch: pytest.Monkey
     before = left(ground)["messages"]
     assert before >= 2 * cleanup.AT_ONCE
     later(monkeypatch, cleanup.PAUSE_SECONDS + 1)
-    with ground.store() as store:
-        assert store.cleanup.some()
+    assert store.cleanup.some()
     assert left(ground)["messages"] == before - cleanup.AT_ONCE
 
 

@@ -45,11 +45,10 @@ def pair(ground: Ground) -> tuple[dict, dict]:
     return holder, waiter
 
 
-def test_the_word_names_a_shared_file_as_it_was_asked_for(ground: Ground):
+def test_the_word_names_a_shared_file_as_it_was_asked_for(ground: Ground, store: Store):
     first, second, writer = (ground.session(name) for name in ("first", "second", "writer"))
-    with ground.store() as store:
-        for reader in map(Session, (first, second)):
-            store.locks.acquire_all(reader, request(reader, ["f"], mode="shared"))
+    for reader in map(Session, (first, second)):
+        store.locks.acquire_all(reader, request(reader, ["f"], mode="shared"))
     release(ground, first, "f")
     refused(ground, writer, "f")
     release(ground, second, "f")
@@ -84,24 +83,23 @@ def test_a_release_tells_who_was_refused(ground: Ground, pair: tuple[dict, dict]
         ("foreign removal", "the session that held it no longer holds it"),
     ],
 )
-def test_the_word_says_how_the_lock_ended(ground: Ground, pair: tuple[dict, dict], how: str, words: str):
+def test_the_word_says_how_the_lock_ended(ground: Ground, pair: tuple[dict, dict], how: str, words: str, store: Store):
     holder, waiter = pair
-    with ground.store() as store:
-        if how == "deregister":
-            store.instances.remove(holder["id"])
-        elif how == "reclaim":
-            ground.backdate(holder, 90000)
-            store.cleanup.clean()
-        elif how == "task":
-            task = store.tasks.request(holder, {"type": "fix", "title": "T", "files": ["f"]})["task"]
-            store.tasks.claim(holder, task["id"])
-            store.tasks.end(holder, task["id"], "done")
-        else:
-            # As an implementation would that has never heard of denials.
-            ground.sql("DELETE FROM context WHERE instance_id = ?", holder["id"])
-            if how == "foreign removal":
-                ground.sql("DELETE FROM instances WHERE id = ?", holder["id"])
-            store.cleanup.clean()
+    if how == "deregister":
+        store.instances.remove(holder["id"])
+    elif how == "reclaim":
+        ground.backdate(holder, 90000)
+        store.cleanup.clean()
+    elif how == "task":
+        task = store.tasks.request(holder, {"type": "fix", "title": "T", "files": ["f"]})["task"]
+        store.tasks.claim(holder, task["id"])
+        store.tasks.end(holder, task["id"], "done")
+    else:
+        # As an implementation would that has never heard of denials.
+        ground.sql("DELETE FROM context WHERE instance_id = ?", holder["id"])
+        if how == "foreign removal":
+            ground.sql("DELETE FROM instances WHERE id = ?", holder["id"])
+        store.cleanup.clean()
     (text,) = mail_of(ground, waiter)
     name = f"holder {holder['id'][:8]} (instance {holder['id']})"
     assert text.startswith(f"[auto] {ground.scope}/f is free: {words.format(name=name)}.")
@@ -121,18 +119,17 @@ def test_a_dead_holders_file_that_is_taken_over_was_never_free(ground: Ground, p
     assert len(mail_of(ground, other)) == 1
 
 
-def test_files_that_become_free_together_are_told_in_one_message(ground: Ground, pair: tuple[dict, dict]):
+def test_files_that_become_free_together_are_told_in_one_message(ground: Ground, pair: tuple[dict, dict], store: Store):
     holder, waiter = pair
     ground.lock(holder, "g")
     refused(ground, waiter, "g")
-    with ground.store() as store:
-        store.instances.remove(holder["id"])
+    store.instances.remove(holder["id"])
     (text,) = mail_of(ground, waiter)
     assert f"\n- {ground.scope}/f\n- {ground.scope}/g\n" in text
     assert ground.sql("SELECT * FROM swarm_denials") == []
 
 
-def test_a_file_that_somebody_else_still_holds_is_not_free(ground: Ground, pair: tuple[dict, dict]):
+def test_a_file_that_somebody_else_still_holds_is_not_free(ground: Ground, pair: tuple[dict, dict], store: Store):
     holder, waiter = pair
     third = ground.stranger("third", "/other")
     # Another implementation knows only (scope, file), so it may hold the same file beside ours.
@@ -143,8 +140,7 @@ def test_a_file_that_somebody_else_still_holds_is_not_free(ground: Ground, pair:
     (waiting,) = ground.sql("SELECT * FROM swarm_denials")
     assert (waiting["instance_id"], waiting["holder_id"]) == (waiter["id"], third)
     ground.sql("DELETE FROM context WHERE id = 'theirs'")
-    with ground.store() as store:
-        store.activity.sweep()
+    store.activity.sweep()
     assert len(mail_of(ground, waiter)) == 1
 
 

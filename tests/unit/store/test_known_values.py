@@ -103,11 +103,10 @@ def test_the_eldest_planner_follows(ground: Ground, way: str):
     assert owner(ground, "/far") is not None
 
 
-def test_without_a_planner_left_the_key_goes(ground: Ground):
+def test_without_a_planner_left_the_key_goes(ground: Ground, store: Store):
     row = ground.session("1", "role:planner")
     (before,) = ground.sql("SELECT changed_at FROM kv_scope_updates")
-    with ground.store() as store:
-        store.instances.remove(row["id"])
+    store.instances.remove(row["id"])
     assert owner(ground) is None
     assert ground.sql("SELECT changed_at FROM kv_scope_updates")[0]["changed_at"] > before["changed_at"]
     (event,) = ground.sql("SELECT * FROM events WHERE type = 'kv.deleted'")
@@ -138,14 +137,13 @@ report(row["id"])
     assert left == {member.reports[0] for member in members} and owner(ground) in left
 
 
-def test_a_link_is_a_shared_value(ground: Ground) -> None:
+def test_a_link_is_a_shared_value(ground: Ground, store: Store) -> None:
     row = ground.session("s", "identity:p")
     before = time.time() * 1000
-    with ground.store() as store:
-        assert store.tracker.entry(row, "linear", "t1") is None
-        stored = store.tracker.link(row, "linear", "t1", "ENG-1", "https://tracker.example/1")
-        assert store.tracker.entry(row, "linear", "t1") == stored
-        plain = store.tracker.link(row, "linear", "t2", "ENG-2")
+    assert store.tracker.entry(row, "linear", "t1") is None
+    stored = store.tracker.link(row, "linear", "t1", "ENG-1", "https://tracker.example/1")
+    assert store.tracker.entry(row, "linear", "t1") == stored
+    plain = store.tracker.link(row, "linear", "t2", "ENG-2")
     (found, _) = ground.sql("SELECT * FROM kv WHERE key LIKE 'tracker/%' ORDER BY key")
     assert (found["key"], found["scope"]) == ("tracker/linear/p/t1", ground.scope)
     assert found["owner_identity"] == "identity:p"
@@ -164,8 +162,7 @@ def test_a_link_needs_an_identity_and_a_provider(ground: Ground, store: Store, l
 
 
 @pytest.mark.parametrize("value", ["not json", "[1]", '{"identifier": 3}', "{}"])
-def test_a_link_that_somebody_spoiled_is_none(ground: Ground, value: str) -> None:
+def test_a_link_that_somebody_spoiled_is_none(ground: Ground, value: str, store: Store) -> None:
     row = ground.session("s", "identity:p")
     ground.add("kv", scope=ground.scope, key="tracker/linear/p/t1", value=value)
-    with ground.store() as store:
-        assert store.tracker.entry(row, "linear", "t1") is None
+    assert store.tracker.entry(row, "linear", "t1") is None

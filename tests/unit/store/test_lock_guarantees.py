@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from support import sessions
 from support.altered import Clocks
-from support.fixtures import BARE_PYTHON, FOLDERS, Ground, Sleeper, wait_for
+from support.fixtures import BARE_PYTHON, FOLDERS, Ground, Sleeper, take, wait_for
 from support.lock_cases import *  # noqa: F403
 from support.lock_cases import denied
 from support.worlds import OneMachine
@@ -29,10 +29,6 @@ pytestmark = pytest.mark.slow
 def world(ground: Ground) -> Iterator[OneMachine]:
     with ground.store() as store:
         yield OneMachine([ground], [store])
-
-
-def take(store: Store, row: dict, *names: str, **given) -> list[dict]:
-    return store.locks.acquire_all(row, request(row, names, **given))
 
 
 STEPPED = f"""
@@ -128,7 +124,7 @@ class Hands:
 
 
 @pytest.fixture
-def hands(clocks) -> Hands:
+def hands(clocks: Clocks) -> Hands:
     return Hands(clocks)
 
 
@@ -170,11 +166,10 @@ def test_at_most_one_second_late(ground: Ground, store: Store):
     assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason == ""
 
 
-def test_a_hook_renews_once_in_a_third_of_a_lease_and_waits_for_nobody(ground: Ground):
+def test_a_hook_renews_once_in_a_third_of_a_lease_and_waits_for_nobody(ground: Ground, store: Store):
     holder = ground.session("holder", "holder")
     file = ground.repo / "f"
-    with ground.store() as store:
-        leased(store, holder, str(file), 30)
+    leased(store, holder, str(file), 30)
 
     def renewed() -> float:
         return ground.sql("SELECT renewed FROM context WHERE type = 'lock'")[0]["renewed"]
@@ -251,10 +246,9 @@ def test_a_session_that_is_warned_and_shows_life_is_warned_again(ground: Ground,
         ground.session("holder", "holder")
 
 
-def test_a_turn_tells_of_a_lock_that_lapsed_with_nobody_around(ground: Ground):
+def test_a_turn_tells_of_a_lock_that_lapsed_with_nobody_around(ground: Ground, store: Store):
     holder = ground.session("holder", "holder")
-    with ground.store() as store:
-        leased(store, holder, "f", 5)
+    leased(store, holder, "f", 5)
     ground.sql("UPDATE context SET renewed = renewed - 6")
     payload = {**sessions.captured(RUNTIME, "UserPromptSubmit", ground.repo), "session_id": "holder"}
     ran = sessions.run(RUNTIME, "turn", payload)

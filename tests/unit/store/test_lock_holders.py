@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support import sessions
 from support.altered import Call, Listening
+from support.files import program_at
 from support.fixtures import Ground
 from support.query_plans import scans
 
@@ -25,7 +26,7 @@ def labels(ground: Ground) -> list[str]:
     return [row["label"] for row in ground.sql("SELECT label FROM instances ORDER BY rowid")]
 
 
-def test_a_detached_lock_needs_no_process_and_goes_with_its_lease(ground: Ground):
+def test_a_detached_lock_needs_no_process_and_goes_with_its_lease(ground: Ground, store: Store):
     assert "--detach wants --ttl" in ground.swarm("lock", "f", "--detach").err
     answer = ground.swarm("lock", "f", "g", "--detach", "--ttl", "100", "--json").json
     holder = answer["instance_id"]
@@ -33,11 +34,10 @@ def test_a_detached_lock_needs_no_process_and_goes_with_its_lease(ground: Ground
     assert ground.swarm("unlock", "f", "--as", holder).code == 0
     assert ground.swarm("whoami").code == 1, "nobody here is it"
     ground.sql("UPDATE context SET renewed = renewed - 99")
-    with ground.store() as store:
-        assert len(list(store.locks.held(ground.scope))) == 1
-        store.leases.some()
-        ground.sql("UPDATE context SET renewed = renewed - 2")
-        store.leases.some()
+    assert len(list(store.locks.held(ground.scope))) == 1
+    store.leases.some()
+    ground.sql("UPDATE context SET renewed = renewed - 2")
+    store.leases.some()
     assert labels(ground) == []
 
 
@@ -49,12 +49,11 @@ def test_a_detached_lock_that_is_refused_leaves_nobody(ground: Ground):
     assert labels(ground) == ["peer"]
 
 
-def test_the_clock_of_the_day_does_not_end_a_detached_lock(ground: Ground):
+def test_the_clock_of_the_day_does_not_end_a_detached_lock(ground: Ground, store: Store):
     ground.swarm("lock", "f", "--detach", "--ttl", "100")
     ground.sql("UPDATE swarm_sessions SET last_seen = last_seen - 3600")
     ground.sql("UPDATE instances SET heartbeat = heartbeat - 3600")
-    with ground.store() as store:
-        assert store.instances.gone() == [] and len(list(store.locks.held(ground.scope))) == 1
+    assert store.instances.gone() == [] and len(list(store.locks.held(ground.scope))) == 1
 
 
 def hook(runtime: str, payload: dict) -> subprocess.CompletedProcess:
@@ -73,11 +72,9 @@ def test_a_subagent_is_told_its_id(ground: Ground, runtime: str):
     assert hook(runtime, sessions.subagent_payload("SubagentStart", "me", "", ground.repo)).stdout == ""
 
 
-def test_nothing_is_started_for_a_subagent_that_held_nothing(ground: Ground, monkeypatch):
+def test_nothing_is_started_for_a_subagent_that_held_nothing(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     mark = ground.folder / "called"
-    command = ground.folder / "swarm-mcp"
-    command.write_text(f"#!/bin/sh\ntouch {mark}\n")
-    command.chmod(0o755)
+    command = program_at(ground.folder / "swarm-mcp", f"#!/bin/sh\ntouch {mark}\n")
     ground.session("me", "me")
     monkeypatch.setenv("SWARM_MCP_BIN", str(command))
     hook("claude-code", sessions.subagent_payload("SubagentStop", "me", "a1", ground.repo))
@@ -91,72 +88,67 @@ def resolved(listening: Listening) -> list[Call]:
 
 
 @pytest.mark.parametrize("file", ["src/a.py", "src", "src/*.py", "/__swarm/mutex", "missing/b.py"])
-def test_a_process_releases_its_own_grant_unresolved(ground: Ground, resolved: list[Call], file: str):
+def test_a_process_releases_its_own_grant_unresolved(ground: Ground, resolved: list[Call], file: str, store: Store):
     me = ground.session("1")
-    with Store() as store:
-        lock = store.locks.acquire(me, file)
-        assert store.locks.release(me, file, "", lock.fence) == 1
-        assert resolved == [] and store.locks.of(me.id) == []
-        with pytest.raises(Refused):
-            store.locks.release(me, file, "", lock.fence)
+    lock = store.locks.acquire(me, file)
+    assert store.locks.release(me, file, "", lock.fence) == 1
+    assert resolved == [] and store.locks.of(me.id) == []
+    with pytest.raises(Refused):
+        store.locks.release(me, file, "", lock.fence)
 
 
-def test_a_link_that_leads_elsewhere_since_keeps_no_lock(ground: Ground, resolved: list[Call]):
+def test_a_link_that_leads_elsewhere_since_keeps_no_lock(ground: Ground, resolved: list[Call], store: Store):
     me, link = ground.session("1"), Path(ground.scope, "link")
     for name in ("one", "two"):
         Path(ground.scope, name).mkdir()
     link.symlink_to("one")
-    with Store() as store:
-        lock = store.locks.acquire(me, "link/f")
-        link.unlink()
-        link.symlink_to("two")
-        assert store.locks.release(me, "link/f", "", lock.fence) == 1 and resolved == []
+    lock = store.locks.acquire(me, "link/f")
+    link.unlink()
+    link.symlink_to("two")
+    assert store.locks.release(me, "link/f", "", lock.fence) == 1 and resolved == []
 
 
-def test_a_path_that_was_locked_before_is_looked_at_again(ground: Ground):
+def test_a_path_that_was_locked_before_is_looked_at_again(ground: Ground, store: Store):
     me, folder = ground.session("1"), Path(ground.scope, "folder")
     file = str(folder / "f")
-    with Store() as store:
 
-        def check() -> None:
-            lock, key = store.locks.acquire(me, file), paths.key_of(file)
-            store.locks.release(me, file, "", lock.fence)
-            assert (lock.path_key, lock.base) == (key, key if os.path.isdir(file) else None)
+    def check() -> None:
+        lock, key = store.locks.acquire(me, file), paths.key_of(file)
+        store.locks.release(me, file, "", lock.fence)
+        assert (lock.path_key, lock.base) == (key, key if os.path.isdir(file) else None)
 
-        check()  # missing
-        folder.mkdir()
-        Path(file).touch()
-        check()
-        os.unlink(file)
-        os.mkdir(file)
-        check()
-        folder.rename(f"{folder}.real")
-        folder.symlink_to("folder.real")
-        check()
-        os.rmdir(file)
-        Path(file).symlink_to(Path(ground.scope, "elsewhere"))
-        check()
+    check()  # missing
+    folder.mkdir()
+    Path(file).touch()
+    check()
+    os.unlink(file)
+    os.mkdir(file)
+    check()
+    folder.rename(f"{folder}.real")
+    folder.symlink_to("folder.real")
+    check()
+    os.rmdir(file)
+    Path(file).symlink_to(Path(ground.scope, "elsewhere"))
+    check()
 
 
-def test_letter_case_is_asked_of_the_disk_each_time(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+def test_letter_case_is_asked_of_the_disk_each_time(ground: Ground, monkeypatch: pytest.MonkeyPatch, store: Store):
     me, file = ground.session("1"), Path(ground.scope, "Name")
     file.touch()
-    with Store() as store:
-        for caseless in (False, True, False):
-            monkeypatch.setattr(paths.PlainPath, "look", lambda _path, told=caseless: (False, told))
-            lock = store.locks.acquire(me, str(file))
-            store.locks.release(me, str(file), "", lock.fence)
-            assert (lock.path_key or "").startswith(paths.NO_CASE) is caseless
+    for caseless in (False, True, False):
+        monkeypatch.setattr(paths.PlainPath, "look", lambda _path, told=caseless: (False, told))
+        lock = store.locks.acquire(me, str(file))
+        store.locks.release(me, str(file), "", lock.fence)
+        assert (lock.path_key or "").startswith(paths.NO_CASE) is caseless
 
 
-def test_a_fence_of_another_file_or_holder_releases_nothing(ground: Ground):
+def test_a_fence_of_another_file_or_holder_releases_nothing(ground: Ground, store: Store):
     me, peer = ground.session("1"), ground.session("2")
-    with Store() as store:
-        lock, other = store.locks.acquire(me, "f"), store.locks.acquire(me, "g")
-        for session, file in ((peer, "f"), (me, "g")):
-            with pytest.raises(Refused):
-                store.locks.release(session, file, "", lock.fence)
-        assert {row.fence for row in store.locks.of(me.id)} == {lock.fence, other.fence}
+    lock, other = store.locks.acquire(me, "f"), store.locks.acquire(me, "g")
+    for session, file in ((peer, "f"), (me, "g")):
+        with pytest.raises(Refused):
+            store.locks.release(session, file, "", lock.fence)
+    assert {row.fence for row in store.locks.of(me.id)} == {lock.fence, other.fence}
 
 
 def test_a_lock_that_another_process_has_renewed_is_found_by_its_path(ground: Ground, resolved: list[Call]):
@@ -238,25 +230,24 @@ def test_an_acquire_that_meets_nothing_and_its_release(
         assert (len(acquired), len(released)) == (ACQUIRE, RELEASE), [*acquired, *released]
 
 
-def test_several_at_once_are_asked_about_together(ground: Ground, me):
+def test_several_at_once_are_asked_about_together(ground: Ground, me: dict):
     names = [f"src/{number}.py" for number in range(5)]
     with ground.store() as store, Counted(store) as seen:
         store.locks.acquire_all(me, request(me, names))
     assert len(seen) == ACQUIRE + EACH_MORE * 4, seen
 
 
-def test_a_sign_of_life_is_written_down_now_and_then(ground: Ground, me, monkeypatch):
-    with ground.store() as store:
-        began = store.now()
-        monkeypatch.setattr(type(store.database), "now", lambda _self: began + SIGN_SECONDS + 1)
-        with Counted(store) as seen:
-            store.locks.acquire(me, "src/a.py")
-        assert len(seen) == ACQUIRE + 2, seen
+def test_a_sign_of_life_is_written_down_now_and_then(ground: Ground, me: dict, monkeypatch, store: Store):
+    began = store.now()
+    monkeypatch.setattr(type(store.database), "now", lambda _self: began + SIGN_SECONDS + 1)
+    with Counted(store) as seen:
+        store.locks.acquire(me, "src/a.py")
+    assert len(seen) == ACQUIRE + 2, seen
     (row,) = ground.sql("SELECT last_seen FROM swarm_sessions")
     assert row["last_seen"] == began + SIGN_SECONDS + 1
 
 
-def test_a_release_by_fence_leaves_what_another_agent_holds(store: Store, me):
+def test_a_release_by_fence_leaves_what_another_agent_holds(store: Store, me: dict):
     (one,) = store.locks.acquire_all(me, request(me, ["f"], agent="one", mode="shared"))
     (two,) = store.locks.acquire_all(me, request(me, ["f"], agent="two", mode="shared"))
     assert store.locks.release(me, "f", "", one.fence) == 1
@@ -275,7 +266,7 @@ def sides(ground: Ground) -> tuple[Ground, dict, dict]:
     return ground, mine, theirs
 
 
-def test_the_command_refuses_without_saying_who_or_why(sides):
+def test_the_command_refuses_without_saying_who_or_why(sides: tuple[Ground, dict, dict]):
     ground, mine, theirs = sides
     shown = ground.swarm("lock", "f", "--as", mine["id"], "--json")
     assert shown.json["active"] == {"hidden": True, "reason": "cross_identity", "file": f"{ground.scope}/f"}
@@ -306,7 +297,7 @@ def test_listings_show_the_file_and_nothing_else_of_the_lock(sides, monkeypatch,
     assert lines and not any(secret in line for secret in SECRETS for line in lines), lines
 
 
-def test_ones_own_identity_and_sessions_without_one_see_everything(sides):
+def test_ones_own_identity_and_sessions_without_one_see_everything(sides: tuple[Ground, dict, dict]):
     ground, _, theirs = sides
     kin, plain = ground.session("3", "identity:b kin"), ground.session("4", "plain")
     for viewer in (theirs, kin, plain):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.altered import Limits
-from support.fixtures import Ground, Sleeper, wait_for
+from support.fixtures import Ground, Sleeper, take, wait_for
 from support.sessions import RUNTIMES, join, mistakes, new_session, ready_store, start, write_payload
 from support.sessions import run as run_hook
 from support.toolbox import Hands
@@ -28,39 +28,34 @@ def kinds(events: list[dict]) -> list[str]:
     return [event["what"] for event in events]
 
 
-def take(store, session: dict, *files: str, **given) -> list[dict]:
-    return store.locks.acquire_all(session, request(session, [str(file) for file in files], **given))
-
-
 @pytest.fixture
 def pair(ground: Ground) -> tuple[dict, dict]:
     return ground.session("1", "identity:p one"), ground.session("2", "identity:p two")
 
 
-def test_everything_that_can_happen_is_told_in_order(ground: Ground, pair):
+def test_everything_that_can_happen_is_told_in_order(ground: Ground, pair: tuple[dict, dict], store: Store):
     one, two = pair
     file = ground.repo / "f"
-    with ground.store() as store:
-        take(store, one, "f", note="first")
-        take(store, one, "f")
-        take(store, one, "f", mode="shared")
-        with pytest.raises(LockRefused):
-            take(store, two, "f")
-        store.breaches.report(two, "Bash", "make", [{"file": str(file), "holder_id": one["id"], "kind": "changed",
-                                                        "kept": "", "at": time.time()}])  # fmt: skip
-        store.breaches.restored(two, str(file), "", "kept", ground.scope)
-        store.locks.release(one, "f")
-        take(store, one, "f", ttl=1.0)
-        ground.sql("UPDATE context SET renewed = ?", clock.now() - 2)
-        store.leases.some()
-        take(store, one, "f")
-        store.transfers.transfer(one, "f", two["id"])
-        store.transfers.request(one, "f", "urgent")
-        store.transfers.steal(one, "f", "it hangs", force=True)
-        take(store, two, "g")
-        store.queue.join(two, request(two, ["f"]), 60)
-        with pytest.raises(Deadlock):
-            store.queue.join(one, request(one, ["g"]), 60)
+    take(store, one, "f", note="first")
+    take(store, one, "f")
+    take(store, one, "f", mode="shared")
+    with pytest.raises(LockRefused):
+        take(store, two, "f")
+    store.breaches.report(two, "Bash", "make", [{"file": str(file), "holder_id": one["id"], "kind": "changed",
+                                                    "kept": "", "at": time.time()}])  # fmt: skip
+    store.breaches.restored(two, str(file), "", "kept", ground.scope)
+    store.locks.release(one, "f")
+    take(store, one, "f", ttl=1.0)
+    ground.sql("UPDATE context SET renewed = ?", clock.now() - 2)
+    store.leases.some()
+    take(store, one, "f")
+    store.transfers.transfer(one, "f", two["id"])
+    store.transfers.request(one, "f", "urgent")
+    store.transfers.steal(one, "f", "it hangs", force=True)
+    take(store, two, "g")
+    store.queue.join(two, request(two, ["f"]), 60)
+    with pytest.raises(Deadlock):
+        store.queue.join(one, request(one, ["g"]), 60)
     events = log(ground, "f", "--limit", "100")
     assert [kind for kind in kinds(events) if kind != "denied"] == [
         "acquired", "renewed", "now shared", "altered", "restored", "released", "acquired", "lapsed", "acquired",
@@ -81,21 +76,20 @@ def test_everything_that_can_happen_is_told_in_order(ground: Ground, pair):
 
 
 @pytest.mark.parametrize("first", ["request_lock", "lock_file"])
-def test_a_refused_write_is_not_hidden_behind_a_request_for_the_lock(ground: Ground, pair, first: str):
+def test_a_refused_write_is_not_hidden_behind_a_request_for_the_lock(ground: Ground, pair, first: str, store: Store):
     one, two = pair
     file = str(ground.repo / "f")
-    with ground.store() as store:
-        take(store, one, "f")
-        if first == "request_lock":
-            store.transfers.request(two, "f", "soon")
-        else:
-            with pytest.raises(LockRefused):
-                take(store, two, "f")
-        noted = ground.sql("SELECT file FROM swarm_denials WHERE instance_id = ?", two["id"])
-        for _ in range(3):
-            store.denials.report(two, file, one["id"], Attempt("Write"))
+    take(store, one, "f")
+    if first == "request_lock":
+        store.transfers.request(two, "f", "soon")
+    else:
         with pytest.raises(LockRefused):
             take(store, two, "f")
+    noted = ground.sql("SELECT file FROM swarm_denials WHERE instance_id = ?", two["id"])
+    for _ in range(3):
+        store.denials.report(two, file, one["id"], Attempt("Write"))
+    with pytest.raises(LockRefused):
+        take(store, two, "f")
     assert noted == [{"file": file}], "it hears when the file is free"
     denied = [event for event in log(ground, "f") if event["what"] == "denied"]
     requests = [] if first == "request_lock" else ["lock_file"]
@@ -104,15 +98,14 @@ def test_a_refused_write_is_not_hidden_behind_a_request_for_the_lock(ground: Gro
     assert kinds(log(ground, "f")).count("requested") == (first == "request_lock")
 
 
-def test_by_whatever_name_and_through_folders_and_patterns(ground: Ground, pair):
+def test_by_whatever_name_and_through_folders_and_patterns(ground: Ground, pair: tuple[dict, dict], store: Store):
     one, _ = pair
     (ground.repo / "src").mkdir()
     os.symlink(ground.repo / "src", ground.repo / "link")
-    with ground.store() as store:
-        for file in ("src/f", "src", "src/**/f", "src/fg", "other", "src/*.py", "doc/**"):
-            take(store, one, file)
-            store.locks.release(one, file)
-        take(store, one, "link/f")
+    for file in ("src/f", "src", "src/**/f", "src/fg", "other", "src/*.py", "doc/**"):
+        take(store, one, file)
+        store.locks.release(one, file)
+    take(store, one, "link/f")
     for word in ("src/f", "link/f", "src/../link/f", str(ground.repo / "link" / "f")):
         events = log(ground, word)
         assert [(event["what"], event["rule"]) for event in events] == [
@@ -124,7 +117,7 @@ def test_by_whatever_name_and_through_folders_and_patterns(ground: Ground, pair)
     assert ground.swarm("log", "nothing").out == "(nothing is known of nothing)\n"
 
 
-def test_a_denial_is_in_the_history_of_what_was_denied_and_of_the_lock(ground: Ground, pair):
+def test_a_denial_is_in_the_history_of_what_was_denied_and_of_the_lock(ground: Ground, pair: tuple[dict, dict]):
     one, two = pair
     with ground.store() as store:
         take(store, one, "src")
@@ -169,7 +162,7 @@ def test_a_hooks_denial_can_be_reconstructed(runtime: str, tmp_path: Path):
     assert mistakes() == []
 
 
-def test_repeated_requests_are_counted(ground: Ground, pair):
+def test_repeated_requests_are_counted(ground: Ground, pair: tuple[dict, dict]):
     one, two = pair
     ground.lock(one, "f")
     for _ in range(4):
@@ -205,13 +198,12 @@ def test_the_count_is_bounded_and_survives_rubbish(ground: Ground, monkeypatch: 
     repeated_denials.note("i", "h", "k")
 
 
-def test_one_agents_denial_by_another_is_an_event_and_no_wait(ground: Ground, pair):
+def test_one_agents_denial_by_another_is_an_event_and_no_wait(ground: Ground, pair: tuple[dict, dict], store: Store):
     one, _ = pair
-    with ground.store() as store:
-        take(store, one, "f", agent="a-1")
-        for _ in range(2):
-            with pytest.raises(LockRefused):
-                take(store, one, "f", agent="a-2")
+    take(store, one, "f", agent="a-1")
+    for _ in range(2):
+        with pytest.raises(LockRefused):
+            take(store, one, "f", agent="a-2")
     words = ("--runtime", "claude-code", "--session-id", "1", "--holder", one["id"], "--tool", "Write")
     assert ground.swarm("denied", f"{ground.scope}/f", *words, "--agent", "a-3").code == 0
     (denied,) = [event for event in log(ground, "f") if event["what"] == "denied"]
@@ -241,7 +233,7 @@ def test_strangers_have_no_names_and_say_nothing(ground: Ground):
     assert [event.get("hidden", False) for event in events] == [True, False, True, False, True]
 
 
-def test_the_tool_answers_as_the_command_does(ground: Ground, pair):
+def test_the_tool_answers_as_the_command_does(ground: Ground, pair: tuple[dict, dict]):
     one, two = pair
     ground.lock(one, "f")
     told = Hands(ground, two).value("lock_history", file="f")

@@ -17,6 +17,7 @@ from swarm_hook_core import clock, paths
 from swarm_hook_core.process import is_stopped
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
 from swarm_mcp.locking.acquisition import LONGEST_NAP, SIGN_SECONDS, LockWait, acquire
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_listing import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
 
@@ -337,7 +338,7 @@ def test_a_waiter_that_gives_up_lets_the_refused_hear_that_the_file_is_free(line
     assert len(line.told("d")) == 1
 
 
-def test_a_denied_write_says_how_long_the_line_is(ground: Ground, line: Line, monkeypatch):
+def test_a_denied_write_says_how_long_the_line_is(ground: Ground, line: Line, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_DB_PATH", ground.database)
     line.take("a", "f", note="mine")
     who = ("claude-code", "d", ground.repo, f"{ground.scope}/f")
@@ -350,7 +351,7 @@ def test_a_denied_write_says_how_long_the_line_is(ground: Ground, line: Line, mo
     assert "join the 1 who waits for it (" in write(*who).reason
 
 
-def test_the_command_waits_and_answers_in_full(ground: Ground, monkeypatch):
+def test_the_command_waits_and_answers_in_full(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_DB_PATH", ground.database)
     one, two = ground.session("1", "one"), ground.session("2", "two")
     done = ground.swarm("lock", "a", "b", "--shared", "--ttl", "60", "--expect", "5", "--as", one["id"], "--json").json
@@ -385,7 +386,7 @@ def test_the_command_waits_and_answers_in_full(ground: Ground, monkeypatch):
         (("a", "b", "--git"), "--git is not for"),
     ],
 )
-def test_flags_that_mean_nothing(ground: Ground, monkeypatch, words, why):
+def test_flags_that_mean_nothing(ground: Ground, monkeypatch: pytest.MonkeyPatch, words, why):
     monkeypatch.setenv("SWARM_DB_PATH", ground.database)
     ground.plain()
     done = ground.swarm("lock", *words)
@@ -394,22 +395,21 @@ def test_flags_that_mean_nothing(ground: Ground, monkeypatch, words, why):
 
 
 @pytest.fixture
-def server(ground: Ground, monkeypatch):
+def server(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_DB_PATH", ground.database)
     with Server(ground) as server:
         server.call("register", {"directory": ground.scope, "label": "served"})
         yield server
 
 
-def test_the_server_waits_and_goes_on_answering(ground: Ground, server: Server):
+def test_the_server_waits_and_goes_on_answering(ground: Ground, server: Server, store: Store):
     holder = ground.session("holder", "holder")
     ground.lock(holder, "f")
     asked = {"file": "f", "files": ["g"], "wait_seconds": 3600}
     number = server.begin("tools/call", {"name": "lock_file", "arguments": asked})
     wait_for(lambda: waiting(ground) == 1)
     assert server.value("get_file_lock", {"file": "f"})["active"]["owner"]["label"] == "holder"
-    with ground.store() as store:
-        store.locks.release(holder, "f")
+    store.locks.release(holder, "f")
     answer = server.answer_to(number)["structuredContent"]
     assert answer["ok"] and [lock["file"] for lock in answer["locks"]] == [f"{ground.scope}/{n}" for n in "fg"]
     assert server.text("unlock_file", {"file": "f", "fence": answer["fence"]}) == "Unlocked f"
@@ -424,6 +424,5 @@ def test_the_server_waits_and_goes_on_answering(ground: Ground, server: Server):
     refused = server.value("lock_file", {"file": "f", "wait_seconds": 0.2})
     assert refused["error"] == "File is already locked" and refused["queue"]["waiting"] == 0
     assert waiting(ground) == 0
-    with ground.store() as store:
-        store.locks.release(holder, "f")
+    store.locks.release(holder, "f")
     assert ground.lock(ground.session("next"), "f")

@@ -8,11 +8,13 @@ import unicodedata
 
 import pytest
 from support import many_processes as crowd
+from support.files import folder_at
 from support.fixtures import Ground, Sleeper, wait_for
 
 from swarm_hook_core.paths import ignores_case
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import LockRefused, SwarmError
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
 pytestmark = pytest.mark.slow
@@ -90,8 +92,7 @@ while len(os.listdir(arguments["done"])) < 3 if arguments["owner"] else tries < 
 open(f"{arguments['done']}/{os.getpid()}", "w").close()
 report(sorted(set(got), key=str))
 """
-    done = ground.folder / "done"
-    done.mkdir()
+    done = folder_at(ground.folder / "done")
     crew = [{"row": row, "owner": row is holder, "done": str(done)} for row in (holder, *peers)]
     ended = crowd.run(body, crew)
     assert [member.reports for member in ended] == [[[1]], *[[[None]]] * 3], ended
@@ -194,8 +195,7 @@ def test_letter_case_and_unicode_form_follow_the_file_system(ground: Ground):
 
 
 def test_a_lock_holds_in_every_scope(ground: Ground):
-    elsewhere = ground.folder / "elsewhere"
-    elsewhere.mkdir()
+    elsewhere = folder_at(ground.folder / "elsewhere")
     one, two = ground.session("1"), ground.session("2", directory=str(elsewhere))
     three = ground.session("3", scope="/another/scope")
     assert len({one["scope"], two["scope"], three["scope"]}) == 3
@@ -328,11 +328,10 @@ def test_a_client_that_is_dead_and_unburied_counts_as_dead(ground: Ground):
         ground.lock(two, "f")
 
 
-def test_a_machine_that_was_restarted_has_none_of_its_old_clients(ground: Ground):
+def test_a_machine_that_was_restarted_has_none_of_its_old_clients(ground: Ground, store: Store):
     one = ground.session("1", client=(os.getpid(), start_time(os.getpid())))
     ground.lock(one, "f")
-    with ground.store() as store:
-        before_the_restart = store.here.replace("/", "/0", 1)
+    before_the_restart = store.here.replace("/", "/0", 1)
     ground.sql("UPDATE swarm_sessions SET host = ?", before_the_restart)
     assert holders(ground, f"{ground.scope}/f") == []
 
@@ -346,24 +345,22 @@ def test_a_plain_session_that_has_departed_is_never_told_locked_in_vain(ground: 
     assert (done.code == 0) == bool(listed), done
 
 
-def test_a_relock_by_a_departed_session_leaves_no_lock_without_holder(ground: Ground):
+def test_a_relock_by_a_departed_session_leaves_no_lock_without_holder(ground: Ground, store: Store):
     one = ground.plain("one")
     ground.lock(one, "f")
     ground.backdate(one, 61)
     with pytest.raises(SwarmError):
         ground.lock(one, "f")
-    with ground.store() as store:
-        assert store.locks.on(f"{ground.scope}/f") == []
+    assert store.locks.on(f"{ground.scope}/f") == []
     ground.lock(ground.session("2"), "f")
 
 
-def test_every_change_has_its_event_with_what_it_concerns(ground: Ground):
+def test_every_change_has_its_event_with_what_it_concerns(ground: Ground, store: Store):
     one = ground.session("1", "one")
     first = ground.lock(one, "f", "a")
     second = ground.lock(one, "f", "b")
-    with ground.store() as store:
-        store.locks.release(one, "f")
-        store.locks.release(one, "f")
+    store.locks.release(one, "f")
+    store.locks.release(one, "f")
     with pytest.raises(LockRefused):
         ground.lock(one, "g") and ground.lock(two := ground.session("2"), "g")
     rows = ground.sql("SELECT * FROM events WHERE type LIKE 'context.%' ORDER BY id")

@@ -21,9 +21,15 @@ TOOL = {tool.name: tool for tool in TOOLS}
 
 
 @pytest.fixture
-def pair(ground: Ground) -> tuple[Ground, dict, dict]:
-    """A checkout with two sessions."""
-    return ground, ground.session("1", "ann"), ground.session("2", "bob", "codex")
+def ann(ground: Ground) -> dict:
+    """A session."""
+    return ground.session("1", "ann")
+
+
+@pytest.fixture
+def bob(ground: Ground) -> dict:
+    """Another one."""
+    return ground.session("2", "bob", "codex")
 
 
 def send(ground: Ground, sender: dict, recipient: dict, *contents: str) -> list[int]:
@@ -59,8 +65,7 @@ def call(ground: Ground, row: dict, name: str, **arguments):
     return answer.text or answer.value
 
 
-def test_a_message_is_one_row_and_one_event(pair):
-    ground, ann, bob = pair
+def test_a_message_is_one_row_and_one_event(ground: Ground, ann: dict, bob: dict):
     (message_id,) = send(ground, ann, bob, "hi 😀")
     (row,) = ground.sql("SELECT * FROM messages")
     assert row == {
@@ -72,7 +77,7 @@ def test_a_message_is_one_row_and_one_event(pair):
     assert json.loads(event["payload"]) == {"content": "hi 😀", "length": 5}
 
 
-def test_identities_keep_apart_unless_told_otherwise(ground: Ground, store: Store, monkeypatch):
+def test_identities_keep_apart_unless_told_otherwise(ground: Ground, store: Store, monkeypatch: pytest.MonkeyPatch):
     ann, eve = ground.session("1", "identity:a"), ground.session("2", "identity:b secret")
     plain = ground.session("3", "plain")
     with pytest.raises(Refused, match="Cross-identity coordination blocked") as refusal:
@@ -84,14 +89,12 @@ def test_identities_keep_apart_unless_told_otherwise(ground: Ground, store: Stor
     assert store.messages.send(ann, eve["id"], "x")
 
 
-def test_a_broadcast_reaches_every_live_session_and_is_one_event(pair):
-    ground, ann, bob = pair
+def test_a_broadcast_reaches_every_live_session_and_is_one_event(ground: Ground, ann: dict, bob: dict, store: Store):
     foreign = ground.stranger("foreign")  # adopted by another implementation
     leased = ground.session("3", lease_seconds=600)
     ground.session("4", directory=str(ground.folder))
     ground.stranger("silent", heartbeat=1)
-    with ground.store() as store:
-        assert sorted(store.messages.broadcast(ann, "all")) == sorted([bob["id"], foreign, leased["id"]])
+    assert sorted(store.messages.broadcast(ann, "all")) == sorted([bob["id"], foreign, leased["id"]])
     rows = ground.sql("SELECT recipient, content FROM messages")
     assert sorted(row["recipient"] for row in rows) == sorted([bob["id"], foreign, leased["id"]])
     (event,) = ground.sql("SELECT * FROM events WHERE type LIKE 'message.%'")
@@ -99,35 +102,30 @@ def test_a_broadcast_reaches_every_live_session_and_is_one_event(pair):
     assert json.loads(event["payload"]) == {"content": "all", "recipients": 3, "length": 3}
 
 
-def test_mail_comes_in_order_and_in_portions(pair):
-    ground, ann, bob = pair
+def test_mail_comes_in_order_and_in_portions(ground: Ground, ann: dict, bob: dict, store: Store):
     send(ground, ann, bob, "1", "2", "3")
-    with ground.store() as store:
-        assert [mail["content"] for mail in store.messages.peek(bob, 2)] == ["1", "2"]
-        first = store.messages.take(bob, 2)
-        assert [sorted(mail) for mail in first] == [["content", "created_at", "id", "sender"]] * 2
-        assert [mail["content"] for mail in first] == ["1", "2"]
-        assert store.messages.unread_count(bob) == 1
-        assert [mail["content"] for mail in store.messages.peek(bob)] == ["3"]
-        assert [mail["content"] for mail in store.messages.take(bob, 2)] == ["3"]
-        assert store.messages.take(bob) == [] and store.messages.unread_count(bob) == 0
-        assert store.messages.take(ann) == []
+    assert [mail["content"] for mail in store.messages.peek(bob, 2)] == ["1", "2"]
+    first = store.messages.take(bob, 2)
+    assert [sorted(mail) for mail in first] == [["content", "created_at", "id", "sender"]] * 2
+    assert [mail["content"] for mail in first] == ["1", "2"]
+    assert store.messages.unread_count(bob) == 1
+    assert [mail["content"] for mail in store.messages.peek(bob)] == ["3"]
+    assert [mail["content"] for mail in store.messages.take(bob, 2)] == ["3"]
+    assert store.messages.take(bob) == [] and store.messages.unread_count(bob) == 0
+    assert store.messages.take(ann) == []
 
 
-def test_others_see_a_message_as_unread_until_it_has_arrived(pair):
-    ground, ann, bob = pair
+def test_others_see_a_message_as_unread_until_it_has_arrived(ground: Ground, ann: dict, bob: dict, store: Store):
     ids = send(ground, ann, bob, "1", "2")
-    with ground.store() as store:
-        store.messages.take(bob, 1)
-        assert [row["read"] for row in ground.sql("SELECT read FROM messages ORDER BY id")] == [0, 0]
-        store.messages.acknowledge(ids[:1])
-        assert [row["read"] for row in ground.sql("SELECT read FROM messages ORDER BY id")] == [1, 0]
-        assert ground.sql("SELECT * FROM swarm_deliveries") == []
-        store.messages.acknowledge([])
+    store.messages.take(bob, 1)
+    assert [row["read"] for row in ground.sql("SELECT read FROM messages ORDER BY id")] == [0, 0]
+    store.messages.acknowledge(ids[:1])
+    assert [row["read"] for row in ground.sql("SELECT read FROM messages ORDER BY id")] == [1, 0]
+    assert ground.sql("SELECT * FROM swarm_deliveries") == []
+    store.messages.acknowledge([])
 
 
-def test_a_claim_ends_with_its_process_or_its_time(pair):
-    ground, ann, bob = pair
+def test_a_claim_ends_with_its_process_or_its_time(ground: Ground, ann: dict, bob: dict):
     (message_id,) = send(ground, ann, bob, "once")
 
     def claimed_by(pid: int, start: str, age: int = 0, host: str = "") -> list[str]:
@@ -150,19 +148,16 @@ def test_a_claim_ends_with_its_process_or_its_time(pair):
     assert claimed_by(*other.identity, host="elsewhere/boot/") == [], "nothing can be proven of another machine"
 
 
-def test_mail_about_one_task_is_taken_by_itself(pair):
-    ground, ann, bob = pair
+def test_mail_about_one_task_is_taken_by_itself(ground: Ground, ann: dict, bob: dict, store: Store):
     texts = ["[task:t1] one", "about [task:t1]", "[task:t10] ten", "[task:t1] two", "else"]
     send(ground, ann, bob, *texts)
-    with ground.store() as store:
-        assert [mail["content"] for mail in store.messages.take(bob, 1, about="t1")] == [texts[0]]
-        assert [mail["content"] for mail in store.messages.take(bob, -1, about="t1")] == [texts[3]]
-        assert store.messages.take(bob, -1, about="t1") == store.messages.take(bob, -1, about="%") == []
+    assert [mail["content"] for mail in store.messages.take(bob, 1, about="t1")] == [texts[0]]
+    assert [mail["content"] for mail in store.messages.take(bob, -1, about="t1")] == [texts[3]]
+    assert store.messages.take(bob, -1, about="t1") == store.messages.take(bob, -1, about="%") == []
     assert take(ground, bob) == ["about [task:t1]", "[task:t10] ten", "else"]
 
 
-def test_old_claims_do_not_pile_up(pair):
-    ground, ann, bob = pair
+def test_old_claims_do_not_pile_up(ground: Ground, ann: dict, bob: dict):
     send(ground, ann, bob, "x")
     for message_id in range(1000, 1100):
         ground.add("swarm_deliveries", message_id=message_id, host="h", pid=1, start="s", taken_at=1)
@@ -181,8 +176,7 @@ with Store() as store:
 )
 
 
-def test_a_poller_killed_before_its_answer_loses_nothing(pair):
-    ground, ann, bob = pair
+def test_a_poller_killed_before_its_answer_loses_nothing(ground: Ground, ann: dict, bob: dict):
     send(ground, ann, bob, *(str(n) for n in range(8)))
     arguments = json.dumps({"me": bob["id"], "limit": 5})
     process = subprocess.Popen(
@@ -223,8 +217,7 @@ with Store() as store:
 """
 
 
-def test_four_pollers_at_once_get_every_message_once(pair):
-    ground, ann, bob = pair
+def test_four_pollers_at_once_get_every_message_once(ground: Ground, ann: dict, bob: dict):
     contents = [str(n) for n in range(120)]
     send(ground, ann, bob, *contents[:60])
     with crowd.Crowd(POLLER, [{"me": bob["id"]}] * 4) as pollers:
@@ -238,9 +231,8 @@ def test_four_pollers_at_once_get_every_message_once(pair):
     assert take(ground, bob) == []
 
 
-def test_two_calls_of_one_server_get_different_messages(pair):
+def test_two_calls_of_one_server_get_different_messages(ground: Ground, ann: dict, bob: dict):
     """A client may have two calls under way; both threads are the same process."""
-    ground, ann, bob = pair
     send(ground, ann, bob, *(str(n) for n in range(40)))
     gate, got = threading.Barrier(4), []
 
@@ -257,15 +249,12 @@ def test_two_calls_of_one_server_get_different_messages(pair):
     assert sorted(got, key=int) == [str(n) for n in range(40)]
 
 
-def test_polling_searches_only_the_own_inbox(pair):
-    ground, ann, bob = pair
+def test_polling_searches_only_the_own_inbox(ground: Ground, ann: dict, bob: dict, store: Store):
     send(ground, ann, bob, "x")
-    with ground.store() as store:
-        assert scans(store, lambda: store.messages.take(bob)) == set()
+    assert scans(store, lambda: store.messages.take(bob)) == set()
 
 
-def test_the_tools_refuse_in_words(pair):
-    ground, ann, _ = pair
+def test_the_tools_refuse_in_words(ground: Ground, ann: dict):
     eve = ground.session("3", "identity:b")
     ann = ann.replace(label="identity:a")
     for recipient, words in (
@@ -280,11 +269,9 @@ def test_the_tools_refuse_in_words(pair):
     assert ground.sql("SELECT * FROM messages") == []
 
 
-def test_an_answer_that_was_not_sent_is_not_acknowledged(pair):
-    ground, ann, bob = pair
+def test_an_answer_that_was_not_sent_is_not_acknowledged(ground: Ground, ann: dict, bob: dict, store: Store):
     send(ground, ann, bob, "x")
-    with ground.store() as store:
-        TOOL["poll_messages"].call(Caller(store, bob), {"limit": 50})
+    TOOL["poll_messages"].call(Caller(store, bob), {"limit": 50})
     assert ground.sql("SELECT read FROM messages") == [{"read": 0}]
 
 
@@ -296,22 +283,19 @@ def test_an_answer_that_was_not_sent_is_not_acknowledged(pair):
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_what_is_missing_or_wrong_is_said_in_one_line(pair, argv: list[str]):
-    ground = pair[0]
+def test_what_is_missing_or_wrong_is_said_in_one_line(ground: Ground, ann: dict, bob: dict, argv: list[str]):
     done = ground.swarm(*argv, "--as", "ann")
     code = 2 - ("zzz" in argv)  # a session that is not there is no wrong command line
     assert (done.code, done.out) == (code, "") and len(done.err.splitlines()) == 1
     assert ground.sql("SELECT * FROM messages") == []
 
 
-def test_messages_lists_the_newest_and_marks_nothing(pair):
-    ground, ann, bob = pair
+def test_messages_lists_the_newest_and_marks_nothing(ground: Ground, ann: dict, bob: dict, store: Store):
     assert ground.swarm("messages").out == "(no messages)\n"
     assert ground.swarm("messages", "--json").json == []
     first, second = send(ground, ann, bob, "one", "two\nlines")
     (third,) = send(ground, bob, ann, "three")
-    with ground.store() as store:
-        store.messages.acknowledge([first])
+    store.messages.acknowledge([first])
     rows = ground.swarm("messages", "--json", "--limit", "2").json
     assert [row["id"] for row in rows] == [second, third]
     assert list(rows[0]) == ["id", "sender", "recipient", "content", "created_at", "read"]

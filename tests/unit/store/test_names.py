@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.files import folder_at
 from support.fixtures import SWARM, Ground, wait_for
 
 from swarm_mcp.store.lock_request import name_at, reach_of
@@ -25,8 +26,7 @@ def trees(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_name_is_locked_in_all_work_trees_and_nowhere_else(ground: Ground, trees: Path) -> None:
     ann, bob = ground.session("ann"), ground.session("bob", directory=str(trees))
-    apart = ground.folder / "apart"
-    apart.mkdir()
+    apart = folder_at(ground.folder / "apart")
     other = ground.session("carol", directory=str(apart))
     taken = ground.swarm("lock", "--name", "port:3000", "--note", "dev server", "--as", ann["id"])
     assert (taken.code, taken.out) == (0, "locked name:port:3000\n")
@@ -69,8 +69,7 @@ def test_it_is_shared_leased_waited_for_and_handed_over(ground: Ground, trees: P
     assert ground.sql("SELECT 1 FROM context WHERE type = 'lock'") == []
 
 
-def test_a_file_that_is_meant_as_a_name_is_told(ground: Ground, trees: Path) -> None:
-    ann = ground.session("ann")
+def test_a_file_that_is_meant_as_a_name_is_told(ground: Ground, trees: Path, ann: dict) -> None:
     said = ground.swarm("lock", "port:3000", "--as", ann["id"]).out
     assert said.count("\n") == 1 and "there is no file port:3000: `--name port:3000`" in said, said
     assert "--name port:3000" in json.loads(ground.swarm("lock", "port:3000", "--as", ann["id"], "--json").out)["hint"]
@@ -97,8 +96,7 @@ def test_a_team_shares_it_by_the_repository(ground: Ground, trees: Path) -> None
     assert spot is not None and spot.shown == "name:port:3000"
     there = reach_at(spot, str(ground.repo))
     assert there == reach
-    other = ground.folder / "other"
-    other.mkdir()
+    other = folder_at(ground.folder / "other")
     subprocess.run(["git", "init", "-q"], cwd=other, check=True)
     assert spot_of(name_at("port:3000", str(other)), str(ground.repo)) is None
     assert reach_of(ground.session("ann"), reach.key or "").key == reach.key

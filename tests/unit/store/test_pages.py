@@ -52,17 +52,16 @@ def statements(store, ask) -> int:
     return len(asked)
 
 
-def test_every_lock_is_listed_once_whatever_happens_meanwhile(ground: Ground, small: None):
+def test_every_lock_is_listed_once_whatever_happens_meanwhile(ground: Ground, small: None, store: Store):
     me, peer = ground.session("me", client=US), ground.session("peer", client=US)
     fill(ground, me["id"], *range(20))
-    with ground.store() as store:
-        rows = store.locks.held(ground.scope)
-        seen = [next(rows) for _ in range(7)]
-        store.locks.release(me, "0")
-        store.locks.release(me, "15")
-        store.locks.acquire(me, "3", "renewed: its id and time are new")
-        store.locks.acquire(peer, "20")
-        seen += rows
+    rows = store.locks.held(ground.scope)
+    seen = [next(rows) for _ in range(7)]
+    store.locks.release(me, "0")
+    store.locks.release(me, "15")
+    store.locks.acquire(me, "3", "renewed: its id and time are new")
+    store.locks.acquire(peer, "20")
+    seen += rows
     assert numbers(seen) in ([*range(15), *range(16, 20)], [*range(15), *range(16, 21)])
 
 
@@ -189,9 +188,7 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(ground: Ground, words: li
         assert process.stderr.read() == b"" and process.wait(60) == 0
 
 
-def test_a_long_table_has_a_heading_for_each_of_its_parts(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits
-):
+def test_a_long_table_has_a_heading_for_each_of_its_parts(ground: Ground, monkeypatch, limits: Limits):
     me = ground.session("me", "a label", client=US)
     fill(ground, me["id"], *range(5))
     limits(verb, AT_ONCE=2)
@@ -200,9 +197,7 @@ def test_a_long_table_has_a_heading_for_each_of_its_parts(
     assert ["FILE" in line for line in lines] == [True, False, False, True, False, False, True, False]
 
 
-def test_status_shows_some_locks_and_says_how_many_more(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits
-):
+def test_status_shows_some_locks_and_says_how_many_more(ground: Ground, monkeypatch, limits: Limits):
     limits(status, LOCKS=3)
     me, peer = ground.session("me", "me", client=US), ground.session("peer", "peer")
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "me")
@@ -222,7 +217,7 @@ MANY = 23
 
 
 @pytest.fixture
-def pages_store(ground, limits):
+def pages_store(ground: Ground, limits: Limits):
     limits(cursors, BLOCK=4)
     with ground.store() as opened:
         yield opened
@@ -254,7 +249,7 @@ LISTINGS = (
 
 
 @pytest.fixture
-def join(pages_store, ground):
+def join(pages_store, ground: Ground):
     def register(name: str, label: str = ""):
         client = (os.getpid(), start_time(os.getpid()))
         facts = {"runtime": "codex", "session_id": name, "lease_seconds": 86400, "client": client}
@@ -264,7 +259,7 @@ def join(pages_store, ground):
 
 
 @pytest.fixture
-def listings(pages_store, join, ground) -> dict[str, Listing]:
+def listings(pages_store, join, ground: Ground) -> dict[str, Listing]:
     me, peer = join("me"), join("peer")
     scope = ground.scope
     tasks, kv, mail, runs = pages_store.tasks, pages_store.kv, pages_store.messages, pages_store.runs
@@ -358,7 +353,7 @@ def pages(listing: Listing, limit: int, between: Callable[[list[str]], None] = l
 @pytest.mark.parametrize("kind", LISTINGS)
 @pytest.mark.parametrize("limit", [1, 4, 7])
 @pytest.mark.sampled
-def test_pages_have_each_row_once_and_in_order(listings, kind: str, limit: int):
+def test_pages_have_each_row_once_and_in_order(listings: dict[str, Listing], kind: str, limit: int):
     listing = listings[kind]
     for number in range(MANY):
         listing.add(number)
@@ -371,7 +366,7 @@ def test_pages_have_each_row_once_and_in_order(listings, kind: str, limit: int):
 
 @pytest.mark.parametrize("kind", LISTINGS)
 @pytest.mark.sampled
-def test_what_stays_is_met_once_while_others_come_and_go(listings, kind: str):
+def test_what_stays_is_met_once_while_others_come_and_go(listings: dict[str, Listing], kind: str):
     listing = listings[kind]
     for number in range(MANY):
         listing.add(number)
@@ -390,13 +385,13 @@ def test_what_stays_is_met_once_while_others_come_and_go(listings, kind: str):
 
 
 @pytest.mark.parametrize("kind", LISTINGS)
-def test_what_is_no_cursor_is_refused(listings, kind: str):
+def test_what_is_no_cursor_is_refused(listings: dict[str, Listing], kind: str):
     for wrong in ("x", "00", "5b5d", size.cursor("no", "such", "place", "here"), size.cursor({"a": 1})):
         with pytest.raises(UsageError, match="is no place in this listing"):
             list(listings[kind].walk(wrong))
 
 
-def test_the_total_is_counted_only_where_a_page_is_not_the_whole(listings):
+def test_the_total_is_counted_only_where_a_page_is_not_the_whole(listings: dict[str, Listing]):
     listing, asked = listings["values"], []
     for number in range(3):
         listing.add(number)
@@ -413,7 +408,7 @@ def test_the_total_is_counted_only_where_a_page_is_not_the_whole(listings):
     assert rest.told() == {"total": 3} and [row["key"] for row in rest.rows] == ["row 2"]
 
 
-def test_whoever_sees_next_to_nothing_is_answered_after_so_many_rows(listings, limits):
+def test_whoever_sees_next_to_nothing_is_answered_after_so_many_rows(listings: dict[str, Listing], limits: Limits):
     limits(size, MOST_LOOKED_AT=5)
     listing = listings["values"]
     for number in range(MANY):
@@ -428,7 +423,7 @@ def test_whoever_sees_next_to_nothing_is_answered_after_so_many_rows(listings, l
     assert [row["key"] for row in found] == ["row 9"] and asked == 5
 
 
-def test_another_identitys_rows_are_on_no_page(pages_store, join, ground):
+def test_another_identitys_rows_are_on_no_page(pages_store, join, ground: Ground):
     mine, theirs = join("mine", "identity:a x"), join("theirs", "identity:b y")
     for number in range(6):
         who = (mine, theirs)[number % 2]
@@ -445,7 +440,7 @@ def test_another_identitys_rows_are_on_no_page(pages_store, join, ground):
     ) == (1, 2)
 
 
-def test_runs_of_one_state_are_walked_and_counted(pages_store, listings, ground):
+def test_runs_of_one_state_are_walked_and_counted(pages_store, listings: dict[str, Listing], ground: Ground):
     for number in range(6):
         listings["runs"].add(number)
     for number in (1, 2):

@@ -9,7 +9,7 @@ import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground
 
-from swarm_mcp.store import cleanup, database, driver, reactions, session_table
+from swarm_mcp.store import Store, cleanup, database, driver, reactions, session_table
 from swarm_mcp.store.database import Database
 from swarm_mcp.store.schema import PAGE_BYTES
 
@@ -41,7 +41,7 @@ def burst(ground: Ground, rows: int) -> None:
 
 
 @pytest.fixture
-def hurried_clock(monkeypatch) -> list[float]:
+def hurried_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock of the store that is ahead by the seconds in the list, and more at each pass of `settle`."""
     ahead = [0.0]
     monkeypatch.setattr(Database, "now", lambda self: int(time.time() + ahead[0]))
@@ -59,7 +59,7 @@ def settle(ground: Ground, clock: list[float], most: int = 400) -> int:
     raise AssertionError(f"after {most} passes there is still something left")
 
 
-def test_a_file_comes_back_to_the_size_that_it_had_before_a_burst(ground: Ground, hurried_clock):
+def test_a_file_comes_back_to_the_size_that_it_had_before_a_burst(ground: Ground, hurried_clock: list[float]):
     live = ground.session("s")
     ground.lock(live, "f")
     before = pages(ground)
@@ -90,25 +90,24 @@ def test_a_step_moves_no_more_pages_than_there_is_time_for(ground: Ground, liste
     assert [call.given[1] for call in asked].count(f"PRAGMA incremental_vacuum({cleanup.PAGES_AT_ONCE})") <= 1
 
 
-def test_the_log_is_cut_when_nobody_reads_it_and_left_alone_when_somebody_does(ground: Ground):
+def test_the_log_is_cut_when_nobody_reads_it_and_left_alone_when_somebody_does(ground: Ground, store: Store):
     ground.session("s")
     log = ground.database + "-wal"
     reader = driver.load().connect(f"file:{ground.database}?mode=ro", uri=True, isolation_level=None)
-    with ground.store() as store:
-        burst(ground, 2000)
-        long = os.path.getsize(log)
-        assert long > cleanup.LOG_BYTES
-        reader.execute("BEGIN")
-        before = reader.execute("SELECT count(*) FROM events").fetchone()
-        with store.database.writing():
-            store.database.change("DELETE FROM events WHERE id % 2")
-        cleanup.Space(store.database).shorten_log(False)
-        assert os.path.getsize(log) >= long
-        assert reader.execute("SELECT count(*) FROM events").fetchone() == before
-        reader.execute("ROLLBACK")
-        cleanup.Space(store.database).shorten_log(False)
-        assert os.path.getsize(log) == 0
-        assert reader.execute("SELECT count(*) FROM events").fetchone()[0] <= before[0] // 2 + 1
+    burst(ground, 2000)
+    long = os.path.getsize(log)
+    assert long > cleanup.LOG_BYTES
+    reader.execute("BEGIN")
+    before = reader.execute("SELECT count(*) FROM events").fetchone()
+    with store.database.writing():
+        store.database.change("DELETE FROM events WHERE id % 2")
+    cleanup.Space(store.database).shorten_log(False)
+    assert os.path.getsize(log) >= long
+    assert reader.execute("SELECT count(*) FROM events").fetchone() == before
+    reader.execute("ROLLBACK")
+    cleanup.Space(store.database).shorten_log(False)
+    assert os.path.getsize(log) == 0
+    assert reader.execute("SELECT count(*) FROM events").fetchone()[0] <= before[0] // 2 + 1
     reader.close()
 
 
@@ -135,7 +134,7 @@ def another_programs(ground: Ground, rows: int) -> None:
     burst(ground, rows)
 
 
-def test_a_file_of_another_program_is_laid_out_anew_once_it_holds_little(ground: Ground, hurried_clock):
+def test_a_file_of_another_program_is_laid_out_anew_once_it_holds_little(ground: Ground, hurried_clock: list[float]):
     ground.session("s")
     before = pages(ground)
     another_programs(ground, 2000)
@@ -148,7 +147,7 @@ def test_a_file_of_another_program_is_laid_out_anew_once_it_holds_little(ground:
     assert ground.integrity() == "ok"
 
 
-def test_a_large_file_of_another_program_is_not_written_anew(ground: Ground, limits, hurried_clock):
+def test_a_large_file_of_another_program_is_not_written_anew(ground: Ground, limits, hurried_clock: list[float]):
     limits(cleanup, REWRITTEN_PAGES=10)
     ground.session("s")
     another_programs(ground, 2000)
@@ -178,7 +177,7 @@ report(crashing.bury(*crashing.fork(path, life)))
 
 @pytest.mark.slow
 @pytest.mark.slow
-def test_killed_at_any_statement_it_leaves_a_whole_store(ground: Ground, limits):
+def test_killed_at_any_statement_it_leaves_a_whole_store(ground: Ground, limits, store: Store):
     limits(cleanup, AT_ONCE=200)
     live = ground.session("s")
     for name in "abc":
@@ -194,34 +193,31 @@ def test_killed_at_any_statement_it_leaves_a_whole_store(ground: Ground, limits)
         last += last // 3 + 11
     assert said[0][0] == "through"
     assert ground.sql("SELECT count(*) AS n FROM messages")[0]["n"] == 0
-    with ground.store() as store:
-        assert store.database.row("PRAGMA freelist_count").freelist_count <= cleanup.SPARE_PAGES
+    assert store.database.row("PRAGMA freelist_count").freelist_count <= cleanup.SPARE_PAGES
 
 
-def test_with_a_full_disk_nothing_is_lost_and_nothing_is_raised(ground: Ground):
+def test_with_a_full_disk_nothing_is_lost_and_nothing_is_raised(ground: Ground, store: Store):
     live = ground.session("s")
     ground.lock(live, "f")
     burst(ground, 600)
-    with ground.store() as store:
-        store.database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
-        ground.sql("DELETE FROM swarm_upkeep")
-        child = os.fork()
-        if not child:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # no file may grow beyond, the log either
-            try:
-                with ground.store() as full:
-                    os._exit(0 if full.cleanup.some() is False else 1)
-            except BaseException:
-                os._exit(2)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    store.database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    ground.sql("DELETE FROM swarm_upkeep")
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # no file may grow beyond, the log either
+        try:
+            with ground.store() as full:
+                os._exit(0 if full.cleanup.some() is False else 1)
+        except BaseException:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert ground.integrity() == "ok"
     assert [row["file"] for row in ground.sql("SELECT file FROM context")] == [f"{ground.scope}/f"]
-    with ground.store() as store:
-        assert store.cleanup.some() or store.cleanup.due_in() > 0
+    assert store.cleanup.some() or store.cleanup.due_in() > 0
 
 
-def test_others_have_their_turn_between_the_steps_of_a_pass(ground: Ground, monkeypatch, hurried_clock):
+def test_others_have_their_turn_between_the_steps_of_a_pass(ground: Ground, monkeypatch, hurried_clock, store: Store):
     """No step holds the store while another one is done."""
     ground.session("s")
     burst(ground, 300)
@@ -237,13 +233,12 @@ def test_others_have_their_turn_between_the_steps_of_a_pass(ground: Ground, monk
         return result
 
     hurried_clock[0] += cleanup.PAUSE_SECONDS + 1
-    with ground.store() as store:
-        monkeypatch.setattr(database.Turn, "__exit__", ended)
-        assert store.cleanup.some()
+    monkeypatch.setattr(database.Turn, "__exit__", ended)
+    assert store.cleanup.some()
     assert len(turns) >= 6
 
 
-def test_very_many_sessions_that_have_gone_go_a_few_at_a_time(ground: Ground, limits, hurried_clock):
+def test_very_many_sessions_that_have_gone_go_a_few_at_a_time(ground: Ground, limits, hurried_clock, store: Store):
     limits(session_table, LOOKED_AT_ONCE=5)
     limits(reactions, RECLAIMED_AT_ONCE=2)
     limits(cleanup, SESSIONS_AT_ONCE=3, SESSIONS_SECONDS=0, AT_ONCE=7)
@@ -258,12 +253,11 @@ def test_very_many_sessions_that_have_gone_go_a_few_at_a_time(ground: Ground, li
     def left() -> int:
         return ground.sql("SELECT count(*) AS n FROM instances WHERE id LIKE 'gone%'")[0]["n"]
 
-    with ground.store() as store:
-        assert len(session_table.some_gone(store.database)) == 5 and len(store.instances.gone()) == 20
-        with store.database.writing():
-            assert len(reactions.reclaim(store.database)) == 2
-        hurried_clock[0] += 40
-        assert store.cleanup.some()
+    assert len(session_table.some_gone(store.database)) == 5 and len(store.instances.gone()) == 20
+    with store.database.writing():
+        assert len(reactions.reclaim(store.database)) == 2
+    hurried_clock[0] += 40
+    assert store.cleanup.some()
     assert left() == 15
     settle(ground, hurried_clock)
     assert left() == 0

@@ -147,7 +147,7 @@ def test_a_broken_file_is_refused_in_one_line_and_left_alone(ground: Ground, con
     assert Path(ground.database).read_bytes() == content
 
 
-def test_an_interrupted_migration_leaves_the_old_file_as_it_was(ground: Ground, monkeypatch):
+def test_an_interrupted_migration_leaves_the_old_file_as_it_was(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     make(ground, FIRST)
     monkeypatch.setitem(schema.INDEXES, "broken_idx", "no_such_table(x)")
     with pytest.raises(StoreUnavailable):
@@ -282,7 +282,7 @@ def test_a_process_reads_and_writes_by_one_copy_of_sqlite(ground: Ground):
 
 
 @pytest.mark.parametrize(("release", "expected"), [("3.51.2", "delete"), ("3.40.1", "delete"), ("3.51.3", "wal")])
-def test_the_release_decides_the_journal(ground: Ground, monkeypatch, release: str, expected: str):
+def test_the_release_decides_the_journal(ground: Ground, monkeypatch: pytest.MonkeyPatch, release: str, expected: str):
     monkeypatch.setattr(schema, "version", lambda _: tuple(int(part) for part in release.split(".")))
     ground.store().close()
     monkeypatch.undo()
@@ -311,7 +311,7 @@ def without_pysqlite3(tmp_path: Path) -> list[str]:
     ]
 
 
-def test_without_pysqlite3_an_affected_library_uses_a_rollback_journal(ground: Ground, without_pysqlite3):
+def test_without_pysqlite3_an_affected_library_uses_a_rollback_journal(ground: Ground, without_pysqlite3: list[str]):
     done = ground.process("register", "--label", "me", "--json", program=without_pysqlite3)
     assert done.code == 0, done
     expected = "wal" if driver.wal_is_safe(sqlite3.sqlite_version_info) else "delete"
@@ -406,15 +406,14 @@ def test_what_is_no_file_in_the_store_s_place_is_not_opened(ground: Ground, kind
         assert done.returncode == 1 and "is no file" in done.stderr, done
 
 
-def test_a_store_that_becomes_a_link_is_not_followed(ground: Ground, tmp_path: Path):
-    with ground.store() as store:
-        os.rename(ground.database, tmp_path / "moved")
-        os.symlink(tmp_path / "moved", ground.database)
-        with pytest.raises(StoreUnavailable, match="symbolic link"):
-            rows_of(store.kv.walk("/s"))
+def test_a_store_that_becomes_a_link_is_not_followed(ground: Ground, tmp_path: Path, store: Store):
+    os.rename(ground.database, tmp_path / "moved")
+    os.symlink(tmp_path / "moved", ground.database)
+    with pytest.raises(StoreUnavailable, match="symbolic link"):
+        rows_of(store.kv.walk("/s"))
 
 
-def test_a_missing_store_reads_as_an_empty_one_table_by_table(tmp_path):
+def test_a_missing_store_reads_as_an_empty_one_table_by_table(tmp_path: Path):
     with Store(str(tmp_path / "none.db"), read_only=True) as store:
         for table in schema.all_tables():
             rows = [[0]] if table == "swarm_fence" else []

@@ -88,20 +88,19 @@ def in_thread(deed) -> threading.Thread:
     return thread
 
 
-def test_a_writer_waits_for_another_and_then_writes_at_once(ground: Ground):
+def test_a_writer_waits_for_another_and_then_writes_at_once(ground: Ground, store: Store):
     wrote = []
 
     def write() -> None:
         with ground.store() as mine, mine.database.writing():
             wrote.append(time.monotonic())
 
-    with ground.store() as store:
-        with store.database.writing():
-            thread = in_thread(write)
-            time.sleep(0.5)
-            assert wrote == []
-            free = time.monotonic()
-        thread.join()
+    with store.database.writing():
+        thread = in_thread(write)
+        time.sleep(0.5)
+        assert wrote == []
+        free = time.monotonic()
+    thread.join()
     assert free <= wrote[0]
 
 
@@ -235,7 +234,7 @@ def test_whose_turn_is_over_lets_go_first_who_waits(store: Store):
     assert len(lines) == 1  # this is its own turn
 
 
-def test_a_failed_commit_is_taken_back_and_the_store_stays_usable(ground: Ground):
+def test_a_failed_commit_is_taken_back_and_the_store_stays_usable(ground: Ground, store: Store):
     class Failing:
         def __init__(self, connection):
             self.connection = connection
@@ -248,14 +247,13 @@ def test_a_failed_commit_is_taken_back_and_the_store_stays_usable(ground: Ground
         def __getattr__(self, name):
             return getattr(self.connection, name)
 
-    with ground.store() as store:
-        sound, store.database.connection = store.database.connection, Failing(store.database.connection)
-        with pytest.raises(StoreUnavailable, match="disk I/O error"), store.database.writing():
-            store.database.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'v')")
-        store.database.connection = sound
-        assert store.kv.get("/s", "k") is None
-        with store.database.writing():
-            store.database.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'w')")
+    sound, store.database.connection = store.database.connection, Failing(store.database.connection)
+    with pytest.raises(StoreUnavailable, match="disk I/O error"), store.database.writing():
+        store.database.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'v')")
+    store.database.connection = sound
+    assert store.kv.get("/s", "k") is None
+    with store.database.writing():
+        store.database.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'w')")
     assert ground.sql("SELECT value FROM kv") == [{"value": "w"}]
 
 
@@ -288,7 +286,7 @@ def test_an_open_store_keeps_no_log_from_being_folded_in(ground: Ground):
         assert os.path.getsize(ground.database + "-wal") == 0
 
 
-def test_commits_are_synced_as_the_journal_needs(ground: Ground, request):
+def test_commits_are_synced_as_the_journal_needs(ground: Ground, request: pytest.FixtureRequest):
     with ground.store() as store:
         assert store.database.rows("PRAGMA synchronous") == [{"synchronous": 1}]
     remove(ground)

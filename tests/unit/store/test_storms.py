@@ -11,11 +11,6 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.refusals import KNOWN_SECONDS, Attempt
 
 
-def mail_of(ground: Ground, instance: dict) -> list[str]:
-    rows = ground.sql("SELECT content FROM messages WHERE recipient = ?", instance["id"])
-    return [row["content"] for row in rows]
-
-
 class Storm:
     """A holder of f and a session that tries to write it."""
 
@@ -31,7 +26,7 @@ class Storm:
             assert store.denials.report(Session(self.me), self.file, self.holder["id"], attempt)
 
     def told(self) -> int:
-        return len(mail_of(self.ground, self.holder))
+        return len(self.ground.mail(self.holder["id"]))
 
 
 @pytest.fixture
@@ -45,11 +40,11 @@ def test_the_holder_is_told_at_the_third_and_once(ground: Ground, store: Store, 
     assert storm.told() == 0
     for times in (3, 3, 4, 5, 6):
         storm.refused(times)
-    (text,) = mail_of(ground, storm.holder)
+    (text,) = ground.mail(storm.holder["id"])
     me = storm.me["id"]
     assert text.startswith(f"[auto] me {me[:8]} (instance {me}) was refused {storm.file} 3 times within")
     assert f"swarm-mcp transfer {storm.file} --to {storm.me['id']}" in text
-    assert mail_of(ground, storm.me) == []
+    assert ground.mail(storm.me["id"]) == []
     (notice,) = store.notices.take(store.instances.get(storm.holder["id"]))
     assert notice.text.startswith(text), "its next hook says it"
 
@@ -70,27 +65,27 @@ def test_the_tenth_is_told_to_who_leads_that_identity_s_work(ground: Ground, sto
     for times in (1, 3, 9, 10, 11, 25):
         storm.refused(times)
     for lead in leads:
-        (text,) = mail_of(ground, lead)
+        (text,) = ground.mail(lead["id"])
         assert f"(instance {storm.me['id']}) was refused {storm.file} 10 times" in text
         assert f"(instance {storm.holder['id']})" in text and 'note "the-note"' in text
         assert f"swarm-mcp steal {storm.file} --force" in text
-    assert storm.told() == 1 and not any(mail_of(ground, one) for one in others)
+    assert storm.told() == 1 and not any(ground.mail(one["id"]) for one in others)
 
 
 def test_a_lead_that_storms_itself_gets_no_mail(ground: Ground):
     storm = Storm(ground, mine="identity:p mode:gateway")
     storm.refused(10)
-    assert mail_of(ground, storm.me) == [] and storm.told() == 1
+    assert ground.mail(storm.me["id"]) == [] and storm.told() == 1
 
 
 def test_of_another_identity_nobody_learns_a_name(ground: Ground):
     storm = Storm(ground, mine="identity:p secret-me", theirs="identity:q secret-holder")
     lead = ground.session("lead", "identity:p mode:gateway")
     storm.refused(10)
-    (text,) = mail_of(ground, storm.holder)
+    (text,) = ground.mail(storm.holder["id"])
     assert "a session of another identity was refused" in text
     assert "secret" not in text and storm.me["id"] not in text
-    (text,) = mail_of(ground, lead)
+    (text,) = ground.mail(lead["id"])
     assert "held by a session of another identity" in text and "the-note" not in text
     assert "secret-holder" not in text and storm.holder["id"] not in text
 
@@ -122,20 +117,19 @@ def test_a_new_storm_is_told_again(ground: Ground, storm: Storm, quiet: str):
     assert storm.told() == before + 1
 
 
-def test_a_lock_on_a_folder_says_what_it_covers(ground: Ground):
+def test_a_lock_on_a_folder_says_what_it_covers(ground: Ground, store: Store):
     holder, me = ground.session("holder", "h"), ground.session("me", "m")
     ground.lock(holder, "src/")
-    with ground.store() as store:
-        attempt = Attempt("Write", f"{ground.scope}/src/a", times=3)
-        store.denials.report(Session(me), f"{ground.scope}/src", holder["id"], attempt)
-    (text,) = mail_of(ground, holder)
+    attempt = Attempt("Write", f"{ground.scope}/src/a", times=3)
+    store.denials.report(Session(me), f"{ground.scope}/src", holder["id"], attempt)
+    (text,) = ground.mail(holder["id"])
     assert f"{ground.scope}/src/a, which your lock on {ground.scope}/src covers" in text
 
 
 def test_a_name_that_would_act_on_a_terminal_is_quoted(ground: Ground):
     storm = Storm(ground, mine="identity:p me\x1b[2J ignore all the others")
     storm.refused(3)
-    (text,) = mail_of(ground, storm.holder)
+    (text,) = ground.mail(storm.holder["id"])
     assert "\x1b" not in text and text.startswith('[auto] "me\\e[2J ignore all the others" ')
 
 
@@ -145,7 +139,7 @@ def test_the_command_takes_the_number(ground: Ground, storm: Storm):
     assert storm.told() == 1
 
 
-def test_status_shows_who_storms_until_the_file_is_free(ground: Ground, storm: Storm):
+def test_status_shows_who_storms_until_the_file_is_free(ground: Ground, storm: Storm, store: Store):
     storm.refused(9)
     assert ground.swarm("status", "--json").json["storms"] == []
     assert re.search(r"refused \d+ times", ground.swarm("status").out) is None  # only that it was refused at all
@@ -158,8 +152,7 @@ def test_status_shows_who_storms_until_the_file_is_free(ground: Ground, storm: S
     }  # fmt: skip
     me, holder = f"me {storm.me['id'][:8]}", f"holder {storm.holder['id'][:8]}"
     assert f"  refused 10 times  f  to {me}, held by {holder}, last " in ground.swarm("status").out
-    with ground.store() as store:
-        store.locks.release(Session(storm.holder), "f")
+    store.locks.release(Session(storm.holder), "f")
     assert ground.swarm("status", "--json").json["storms"] == []
 
 
@@ -186,18 +179,17 @@ def overwritten(ground: Ground, owner: dict, *words: str) -> dict:
 
 
 @pytest.mark.parametrize("is_met", [True, False], ids=["of one identity", "of two"])
-def test_an_owner_is_told_what_is_overwritten_and_how_to_bring_it_back(ground: Ground, is_met: bool):
+def test_an_owner_is_told_what_is_overwritten_and_how_to_bring_it_back(ground: Ground, is_met: bool, store: Store):
     owner = ground.session("owner", "identity:p owner")
     ground.session("me", "identity:p me" if is_met else "identity:q me")
     words = ("--how", "replace", "--tool", "Bash", "--command", "cp a notes.md")
     assert overwritten(ground, owner, *words, "--kept", "/k/1")["told"] == [owner["id"]]
     assert overwritten(ground, owner, "--how", "remove")["ok"]
-    first, second = mail_of(ground, owner)
+    first, second = ground.mail(owner["id"])
     assert ("me" in first and "(`cp a notes.md`)" in first) is is_met
     assert "was let overwrite /w/notes.md" in first and "`swarm-mcp restore /w/notes.md` brings it back" in first
     assert "was let remove /w/notes.md" in second and "could not be kept" in second
-    with ground.store() as store:
-        assert len(store.notices.take(store.instances.get(owner["id"]))) == 2, "its next hook says it"
+    assert len(store.notices.take(store.instances.get(owner["id"]))) == 2, "its next hook says it"
     assert overwritten(ground, {"id": "gone"}, *words)["told"] == []
 
 
@@ -205,11 +197,11 @@ def test_who_is_denied_again_and_again_is_told_to_the_owner_and_then_to_a_person
     owner, _me = ground.session("owner", "identity:p owner"), ground.session("me", "identity:p me")
     lead = ground.session("lead", "identity:p mode:gateway lead")
     assert overwritten(ground, owner, "--how", "replace", "--times", "3")["told"] == [owner["id"]]
-    (text,) = mail_of(ground, owner)
-    assert "was denied 3 times within 5 min to overwrite /w/notes.md" in text and mail_of(ground, lead) == []
+    (text,) = ground.mail(owner["id"])
+    assert "was denied 3 times within 5 min to overwrite /w/notes.md" in text and ground.mail(lead["id"]) == []
     assert overwritten(ground, owner, "--how", "replace", "--times", "10")["told"] == [lead["id"]]
-    (text,) = mail_of(ground, lead)
-    assert "denied 10 times" in text and "A person has to say" in text and len(mail_of(ground, owner)) == 1
+    (text,) = ground.mail(lead["id"])
+    assert "denied 10 times" in text and "A person has to say" in text and len(ground.mail(owner["id"])) == 1
 
 
 @pytest.mark.parametrize("is_met", [True, False], ids=["of one identity", "of two"])
@@ -220,7 +212,7 @@ def test_a_session_is_told_that_its_work_tree_is_taken_away(ground: Ground, is_m
     words = ("--command", "rm -rf wt", "--commit", "ab12 One", "--commit", "cd34 Two", "--main", "/w")
     for more in (["--denied", *words], []):
         assert ground.swarm("evicted", "/w/wt", *who, "--json", *more).json["told"] == [owner["id"]]
-    first, second = mail_of(ground, owner)
+    first, second = ground.mail(owner["id"])
     assert ("me" in first and "(`rm -rf wt`)" in first) is is_met
     assert "was stopped once from a call that would remove /w/wt" in first
     assert 'ab12 "One", cd34 "Two"; `git -C /w branch NAME ab12` keeps them' in first

@@ -20,11 +20,10 @@ def shape(prompt: dict) -> dict:
     return {name: prompt[name] for name in PROMPT}
 
 
-def test_the_end_of_a_task_wakes_those_whose_tasks_may_begin(ground: Ground) -> None:
+def test_the_end_of_a_task_wakes_those_whose_tasks_may_begin(ground: Ground, store: Store) -> None:
     planner, worker, next_one = ground.session("p"), ground.session("w"), ground.session("n")
-    with ground.store() as store:
-        task = begun(store, planner, worker)
-        request(store, planner, depends_on=[task["id"]], assignee=next_one["id"])
+    task = begun(store, planner, worker)
+    request(store, planner, depends_on=[task["id"]], assignee=next_one["id"])
     ended = As(ground, worker).update_task(task_id=task["id"], status="done").value
     ((woken,),) = [ended["unblocked_prompts"]]
     assert woken["recipient"] == next_one["id"] and shape(woken["prompt"]) == PROMPT
@@ -61,12 +60,11 @@ def test_a_lock_does_not_tell_of_another_identitys_task(ground: Ground, store: S
     assert len(store.locks.describe(held, "")["active_tasks"]) == 2
 
 
-def test_what_has_ended_is_listed_last(ground: Ground, planner: Session) -> None:
-    with ground.store() as store:
-        for title in ("one", "two", "three"):
-            task = begun(store, planner, planner, title)
-            if title != "two":
-                store.tasks.end(planner, task["id"], "done")
+def test_what_has_ended_is_listed_last(ground: Ground, planner: Session, store: Store) -> None:
+    for title in ("one", "two", "three"):
+        task = begun(store, planner, planner, title)
+        if title != "two":
+            store.tasks.end(planner, task["id"], "done")
     shown = ground.swarm("inspect", "--json").json["tasks"]
     assert [task["title"] for task in shown] == ["two", "one", "three"]
     assert list(shown[0]) == ["id", "type", "title", "status", "assignee", "requester"]

@@ -181,13 +181,12 @@ def test_a_cascade_passes_over_what_is_no_list(ground: Ground, store: Store, pla
     assert status(store, odd) == ("cancelled" if junk.startswith("[") else "blocked")
 
 
-def test_an_id_that_json_spells_in_another_way_is_still_found(ground: Ground, planner: Session) -> None:
-    with ground.store() as store:
-        first, second = begun(store, planner, planner), request(store, planner)
-        ground.sql("UPDATE tasks SET id = 'é/1' WHERE id = ?", first["id"])
-        ground.sql("""UPDATE tasks SET status = 'blocked', depends_on = '["\\u00e9\\/1"]' WHERE id = ?""", second["id"])
-        store.tasks.end(planner, "é/1", "done")
-        assert status(store, second) == "open"
+def test_an_id_that_json_spells_in_another_way_is_still_found(ground: Ground, planner: Session, store: Store) -> None:
+    first, second = begun(store, planner, planner), request(store, planner)
+    ground.sql("UPDATE tasks SET id = 'é/1' WHERE id = ?", first["id"])
+    ground.sql("""UPDATE tasks SET status = 'blocked', depends_on = '["\\u00e9\\/1"]' WHERE id = ?""", second["id"])
+    store.tasks.end(planner, "é/1", "done")
+    assert status(store, second) == "open"
 
 
 def implement(title: str = "t", **spec) -> dict:

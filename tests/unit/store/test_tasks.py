@@ -22,24 +22,23 @@ CANCELLED = dict.fromkeys(set(STATUSES) - set(TERMINAL), ("requester", "assignee
 @pytest.mark.parametrize("before", STATUSES)
 @pytest.mark.parametrize("target", TERMINAL)
 @pytest.mark.sampled
-def test_who_may_end_a_task(ground: Ground, before: str, target: str) -> None:
+def test_who_may_end_a_task(ground: Ground, before: str, target: str, store: Store) -> None:
     people = {who: ground.session(who) for who in ("requester", "assignee", "stranger")}
     allowed = CANCELLED.get(before, ()) if target == "cancelled" else DONE_OR_FAILED.get(before, ())
-    with ground.store() as store:
-        for who, row in people.items():
-            task = request(store, people["requester"], assignee=people["assignee"]["id"])
-            ground.sql("UPDATE tasks SET status = ? WHERE id = ?", before, task["id"])
-            if who in allowed:
-                ended = store.tasks.end(row, task["id"], target, "why")
-                assert ended["task"]["status"] == status(store, task) == target
-                (last,) = events(store, task, "task.updated")
-                assert last["actor"] == row["id"]
-                assert last["payload"] == {"status": target, "prior_status": before, "result": "why"}
-            else:
-                with refused("already|Only|must be claimed|blocked|approval"):
-                    store.tasks.end(row, task["id"], target)
-                assert status(store, task) == before
-                assert events(store, task, "task.updated") == []
+    for who, row in people.items():
+        task = request(store, people["requester"], assignee=people["assignee"]["id"])
+        ground.sql("UPDATE tasks SET status = ? WHERE id = ?", before, task["id"])
+        if who in allowed:
+            ended = store.tasks.end(row, task["id"], target, "why")
+            assert ended["task"]["status"] == status(store, task) == target
+            (last,) = events(store, task, "task.updated")
+            assert last["actor"] == row["id"]
+            assert last["payload"] == {"status": target, "prior_status": before, "result": "why"}
+        else:
+            with refused("already|Only|must be claimed|blocked|approval"):
+                store.tasks.end(row, task["id"], target)
+            assert status(store, task) == before
+            assert events(store, task, "task.updated") == []
 
 
 def test_a_task_has_the_contracts_columns_in_its_order(ground: Ground, planner: Session, worker: Session) -> None:
@@ -69,16 +68,15 @@ def test_lists_that_another_program_spoilt_hide_no_task(
     assert store.tasks.end(worker, task["id"], "done")["task"]["status"] == "done"
 
 
-def test_changed_at_grows_with_every_change_of_a_scope(ground: Ground, planner: Session, worker: Session) -> None:
+def test_changed_at_grows_with_every_change_of_a_scope(planner: Session, worker: Session, store: Store) -> None:
     seen = [0]
-    with ground.store() as store:
-        for _ in range(20):
-            task = request(store, planner)
-            seen.append(task["changed_at"])
-            seen.append(store.tasks.claim(worker, task["id"])["task"]["changed_at"])
-            store.tasks.report_progress(worker, task["id"], "on it")
-            seen.append(store.tasks.get(planner["scope"], task["id"])["changed_at"])
-            seen.append(store.tasks.end(worker, task["id"], "failed")["task"]["changed_at"])
+    for _ in range(20):
+        task = request(store, planner)
+        seen.append(task["changed_at"])
+        seen.append(store.tasks.claim(worker, task["id"])["task"]["changed_at"])
+        store.tasks.report_progress(worker, task["id"], "on it")
+        seen.append(store.tasks.get(planner["scope"], task["id"])["changed_at"])
+        seen.append(store.tasks.end(worker, task["id"], "failed")["task"]["changed_at"])
     assert seen == sorted(set(seen))
 
 
@@ -94,14 +92,13 @@ def test_a_time_far_ahead_stops_no_change_of_its_scope(
     assert first["changed_at"] < then["changed_at"]
 
 
-def test_an_idempotency_key_makes_one_task(ground: Ground, planner: Session) -> None:
-    with ground.store() as store:
-        first = store.tasks.request(planner, {"type": "fix", "title": "one", "idempotency_key": "k"})
-        again = store.tasks.request(planner, {"type": "test", "title": "two", "idempotency_key": "k", "priority": 9})
-        assert (first["existing"], again["existing"]) == (False, True)
-        assert again["task"] == first["task"]
-        # A blank key is no key.
-        assert request(store, planner, idempotency_key=" ")["id"] != request(store, planner, idempotency_key=" ")["id"]
+def test_an_idempotency_key_makes_one_task(ground: Ground, planner: Session, store: Store) -> None:
+    first = store.tasks.request(planner, {"type": "fix", "title": "one", "idempotency_key": "k"})
+    again = store.tasks.request(planner, {"type": "test", "title": "two", "idempotency_key": "k", "priority": 9})
+    assert (first["existing"], again["existing"]) == (False, True)
+    assert again["task"] == first["task"]
+    # A blank key is no key.
+    assert request(store, planner, idempotency_key=" ")["id"] != request(store, planner, idempotency_key=" ")["id"]
     assert len(ground.sql("SELECT 1 FROM tasks")) == 3
 
 
@@ -112,29 +109,27 @@ def test_a_known_key_asks_for_nothing_else(store: Store, planner: Session) -> No
     assert again == {"task": first, "existing": True, "notices": []}
 
 
-def test_a_key_of_another_identity_gives_nothing_away(ground: Ground) -> None:
+def test_a_key_of_another_identity_gives_nothing_away(ground: Ground, store: Store) -> None:
     owner, stranger = ground.session("o", "identity:home"), ground.session("s", "identity:work")
-    with ground.store() as store:
-        request(store, owner, "SECRET", description="SECRET", idempotency_key="k")
-        with refused("that of a task of another identity") as answer:
-            request(store, stranger, "mine", idempotency_key="k")
-        assert list(answer) == ["error"] and "SECRET" not in answer["error"]
-        friend = ground.session("f", "identity:home")
-        assert request(store, friend, idempotency_key="k")["title"] == "SECRET"
+    request(store, owner, "SECRET", description="SECRET", idempotency_key="k")
+    with refused("that of a task of another identity") as answer:
+        request(store, stranger, "mine", idempotency_key="k")
+    assert list(answer) == ["error"] and "SECRET" not in answer["error"]
+    friend = ground.session("f", "identity:home")
+    assert request(store, friend, idempotency_key="k")["title"] == "SECRET"
 
 
 @pytest.mark.parametrize("field", ["depends_on", "parent_task_id", "review_of_task_id", "fixes_task_id"])
-def test_a_task_names_only_what_its_requester_may_see(ground: Ground, field: str) -> None:
+def test_a_task_names_only_what_its_requester_may_see(ground: Ground, field: str, store: Store) -> None:
     owner, stranger = ground.session("o", "identity:home"), ground.session("s", "identity:work")
-    with ground.store() as store:
-        hidden = request(store, owner)["id"]
-        named = {field: [hidden] if field == "depends_on" else hidden}
-        with refused(f"task {hidden} not found in scope"):
-            request(store, stranger, **named)
-        with refused("Validation failed") as answer:
-            store.tasks.request_batch(stranger, [{"type": "fix", "title": "t", **named}])
-        assert [detail["field"] for detail in answer["details"]] == [field]
-        assert request(store, owner, **named)["id"] != hidden
+    hidden = request(store, owner)["id"]
+    named = {field: [hidden] if field == "depends_on" else hidden}
+    with refused(f"task {hidden} not found in scope"):
+        request(store, stranger, **named)
+    with refused("Validation failed") as answer:
+        store.tasks.request_batch(stranger, [{"type": "fix", "title": "t", **named}])
+    assert [detail["field"] for detail in answer["details"]] == [field]
+    assert request(store, owner, **named)["id"] != hidden
 
 
 @pytest.mark.parametrize(
@@ -454,59 +449,55 @@ def test_the_next_session_does_not_inherit_that_the_last_was_stuck(
     assert (task["blocked_reason"], task["expected_next_update_at"]) == (None, None)
 
 
-def test_the_departed_is_not_named_to_another_identity(ground: Ground) -> None:
+def test_the_departed_is_not_named_to_another_identity(ground: Ground, store: Store) -> None:
     worker, friend = ground.session("w", "identity:work"), ground.session("f", "identity:work friend")
     stranger = ground.session("s", "identity:home")
-    with ground.store() as store:
-        begun(store, friend, worker)
-        store.instances.remove(worker["id"], "reclaimed")
-        assert (len(mail(store, friend)), mail(store, stranger)) == (1, [])
+    begun(store, friend, worker)
+    store.instances.remove(worker["id"], "reclaimed")
+    assert (len(mail(store, friend)), mail(store, stranger)) == (1, [])
 
 
-def test_a_task_is_seen_within_its_requesters_identity(ground: Ground) -> None:
+def test_a_task_is_seen_within_its_requesters_identity(ground: Ground, store: Store) -> None:
     mine, friend = ground.session("m", "identity:work"), ground.session("f", "identity:work x")
     stranger, nobody = ground.session("s", "identity:home"), ground.session("n")
-    with ground.store() as store:
-        task = request(store, mine)
-        for viewer, sees in ((mine, True), (friend, True), (nobody, True), (stranger, False)):
-            assert bool(store.tasks.seen(viewer, task["id"])) is sees
-            assert bool(rows_of(store.tasks.walk(viewer))) is sees
-            assert bool(store.tasks.current(viewer)["open"]) is sees
-            assert bool(store.tasks.claimable(viewer)) is sees
-        for refusing in (
-            lambda: store.tasks.claim(stranger, task["id"]),
-            lambda: store.tasks.end(stranger, task["id"], "cancelled"),
-            lambda: store.tasks.approve(stranger, task["id"]),
-            lambda: store.tasks.report_progress(stranger, task["id"], "x"),
-        ):
-            with refused("Task not found"):
-                refusing()
-        with refused("No claimable"):
-            store.tasks.claim_next(stranger)
+    task = request(store, mine)
+    for viewer, sees in ((mine, True), (friend, True), (nobody, True), (stranger, False)):
+        assert bool(store.tasks.seen(viewer, task["id"])) is sees
+        assert bool(rows_of(store.tasks.walk(viewer))) is sees
+        assert bool(store.tasks.current(viewer)["open"]) is sees
+        assert bool(store.tasks.claimable(viewer)) is sees
+    for refusing in (
+        lambda: store.tasks.claim(stranger, task["id"]),
+        lambda: store.tasks.end(stranger, task["id"], "cancelled"),
+        lambda: store.tasks.approve(stranger, task["id"]),
+        lambda: store.tasks.report_progress(stranger, task["id"], "x"),
+    ):
+        with refused("Task not found"):
+            refusing()
+    with refused("No claimable"):
+        store.tasks.claim_next(stranger)
 
 
 def test_a_task_of_another_identity_can_be_claimed_where_that_is_allowed(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, store: Store
 ) -> None:
     mine, stranger = ground.session("m", "identity:work"), ground.session("s", "identity:home")
-    with ground.store() as store:
-        task = request(store, mine)
-        monkeypatch.setenv("SWARM_MCP_ALLOW_CROSS_IDENTITY", "1")
-        assert store.tasks.claim(stranger, task["id"])["task"]["assignee"] == stranger["id"]
+    task = request(store, mine)
+    monkeypatch.setenv("SWARM_MCP_ALLOW_CROSS_IDENTITY", "1")
+    assert store.tasks.claim(stranger, task["id"])["task"]["assignee"] == stranger["id"]
 
 
-def test_the_assignee_speaks_for_a_requester_that_has_left_and_then_nobody(ground: Ground) -> None:
+def test_the_assignee_speaks_for_a_requester_that_has_left_and_then_nobody(ground: Ground, store: Store) -> None:
     mine, worker = ground.session("m", "identity:work"), ground.session("w", "identity:work")
     stranger = ground.session("s", "identity:home")
-    with ground.store() as store:
-        task, unclaimed = begun(store, mine, worker), request(store, mine)
-        store.instances.remove(mine["id"])
-        assert store.tasks.seen(stranger, task["id"]) is None
-        # Its identity has no session left; hidden, it would be stuck.
-        assert store.tasks.seen(stranger, unclaimed["id"])
-        assert store.tasks.claim_next(stranger)["task"]["id"] == unclaimed["id"]
-        store.instances.remove(worker["id"])
-        assert [row["id"] for row in rows_of(store.tasks.walk(stranger, "open"))] == [task["id"]]
+    task, unclaimed = begun(store, mine, worker), request(store, mine)
+    store.instances.remove(mine["id"])
+    assert store.tasks.seen(stranger, task["id"]) is None
+    # Its identity has no session left; hidden, it would be stuck.
+    assert store.tasks.seen(stranger, unclaimed["id"])
+    assert store.tasks.claim_next(stranger)["task"]["id"] == unclaimed["id"]
+    store.instances.remove(worker["id"])
+    assert [row["id"] for row in rows_of(store.tasks.walk(stranger, "open"))] == [task["id"]]
 
 
 def test_a_listing_is_filtered_and_in_order_of_urgency(

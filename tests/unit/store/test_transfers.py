@@ -100,30 +100,28 @@ def test_a_request_is_told_once_by_the_next_hook_or_the_next_poll(ground: Ground
     assert any("is free" in text for text in mail(store, peer))
 
 
-def test_a_request_wants_somebody_to_ask(ground: Ground):
+def test_a_request_wants_somebody_to_ask(ground: Ground, store: Store):
     holder, stranger = ground.session("holder", "identity:a h"), ground.session("stranger", "identity:b s")
-    with ground.store() as store:
-        with pytest.raises(Refused, match="nobody keeps"):
-            store.transfers.request(stranger, "f")
-        store.locks.acquire(holder, "f")
-        with pytest.raises(Refused, match="ask the person"):
-            store.transfers.request(stranger, "f")
-        assert mail(store, holder) == []
+    with pytest.raises(Refused, match="nobody keeps"):
+        store.transfers.request(stranger, "f")
+    store.locks.acquire(holder, "f")
+    with pytest.raises(Refused, match="ask the person"):
+        store.transfers.request(stranger, "f")
+    assert mail(store, holder) == []
 
 
-def test_what_the_dead_held_anybody_may_take(ground: Ground):
+def test_what_the_dead_held_anybody_may_take(ground: Ground, store: Store):
     with Sleeper() as client:
         holder = ground.session("holder", "holder", client=client.identity)
         ground.lock(holder, "f")
     thief = ground.session("thief", "thief", client=(0, ""))
     ground.sql("INSERT INTO context (id, instance_id, scope, file, path_key, type, content) VALUES"
                " ('x', 'long-gone', ?, ?, ?, 'lock', '')", ground.scope, f"{ground.scope}/g", f"{ground.scope}/g")  # fmt: skip
-    with ground.store() as store:
-        done = store.transfers.steal(thief, "g", "it is dead")
-        assert [row["instance_id"] for row in done["taken"]] == ["long-gone"]
-        (event,) = events(store, "context.lock_stolen")
-        assert (event["actor"], event["holder"], event["why"]) == (thief["id"], "long-gone", "it is dead")
-        assert store.transfers.steal(thief, "f")["lock"]["fence"] > done["lock"]["fence"]
+    done = store.transfers.steal(thief, "g", "it is dead")
+    assert [row["instance_id"] for row in done["taken"]] == ["long-gone"]
+    (event,) = events(store, "context.lock_stolen")
+    assert (event["actor"], event["holder"], event["why"]) == (thief["id"], "long-gone", "it is dead")
+    assert store.transfers.steal(thief, "f")["lock"]["fence"] > done["lock"]["fence"]
 
 
 def test_what_the_living_hold_goes_only_by_force(ground: Ground, store: Store):
@@ -143,7 +141,7 @@ def test_what_the_living_hold_goes_only_by_force(ground: Ground, store: Store):
     assert "it hangs" in sessions.write(RUNTIME, "holder", ground.repo, ground.repo / "src/f").reason
 
 
-def test_only_a_person_uses_force(ground: Ground, monkeypatch):
+def test_only_a_person_uses_force(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     holder, thief = ground.session("holder", "holder"), ground.session("thief", "thief")
     ground.lock(holder, "f")
     steal = ("steal", "f", "--as", thief["id"], "--force")
@@ -187,8 +185,7 @@ def test_the_guard_refuses_what_a_stale_holder_commits(ground: Ground, store: St
     assert (refusal.file, refusal.lock["owner_label"], refusal.lock["lapsed"]) == ("f", "peer", True)
     assert refusals("pre-commit", str(ground.repo), peer["id"]) == []
     done = ground.swarm("guard", "check", "--hook", "pre-commit", "--as", holder["id"])
-    assert (
-        done.code == 1 and "your lock lapsed" in done.err and f"peer {peer['id'][:8]} has locked it since" in done.err
-    )
+    assert done.code == 1 and "your lock lapsed" in done.err
+    assert f"peer {peer['id'][:8]} has locked it since" in done.err
     store.locks.acquire(holder, "f")
     assert refusals("pre-commit", str(ground.repo), holder["id"]) == [], "it has looked again"

@@ -25,7 +25,7 @@ def actors(ground: Ground) -> tuple[str, str, str]:
     )
 
 
-def test_a_key_belongs_to_the_identity_that_first_set_it(ground: Ground, actors):
+def test_a_key_belongs_to_the_identity_that_first_set_it(ground: Ground, actors: tuple[str, str, str]):
     a, b, nobody = actors
     ground.swarm("kv", "set", "k", "1", "--as", a)
     for other in (b, nobody):
@@ -34,16 +34,13 @@ def test_a_key_belongs_to_the_identity_that_first_set_it(ground: Ground, actors)
             assert (done.code, done.json, done.err) == (1, {"error": "KV key is owned by another identity"}, ""), done
             told = ground.swarm("kv", *attempt, "--as", other)
             assert (told.code, told.out) == (1, "") and told.err.count("\n") == 1, told
-            assert (
-                told.err.startswith("kv failed: ")
-                and "another identity" in told.err
-                and told.err.rstrip().endswith("k")
-            )
+            assert told.err.startswith("kv failed: ") and "another identity" in told.err
+            assert told.err.rstrip().endswith("k")
     assert value(ground, "k") == "1"
     assert ground.swarm("kv", "set", "k", "3", "--as", a).code == 0
 
 
-def test_a_key_without_owner_goes_to_the_first_identity_that_sets_it(ground: Ground, actors):
+def test_a_key_without_owner_goes_to_the_first_identity_that_sets_it(ground: Ground, actors: tuple[str, str, str]):
     a, b, nobody = actors
     ground.swarm("kv", "set", "k", "1", "--as", nobody)
     assert ground.swarm("kv", "set", "k", "2", "--as", a).code == 0
@@ -63,7 +60,7 @@ def test_values_of_another_identity_are_open_where_that_is_allowed(ground: Groun
     )
 
 
-def test_a_listing_shows_what_its_reader_could_get(ground: Ground, actors, monkeypatch):
+def test_a_listing_shows_what_its_reader_could_get(ground: Ground, actors: tuple[str, str, str], monkeypatch):
     a, b, nobody = actors
     ground.swarm("kv", "set", "mine", "1", "--as", a)
     ground.swarm("kv", "set", "open", "2", "--as", nobody)
@@ -100,14 +97,14 @@ def test_append_makes_a_list_of_whatever_was_there(ground: Ground, actors, befor
     assert value(ground, "k") == after
 
 
-def test_bytes_that_another_program_stored_are_kept_as_they_can_be(ground: Ground, actors):
+def test_bytes_that_another_program_stored_are_kept_as_they_can_be(ground: Ground, actors: tuple[str, str, str]):
     ground.sql("INSERT INTO kv (scope, key, value) VALUES (?, 'k', CAST(x'ff41' AS TEXT))", ground.scope)
     assert ground.swarm("kv", "append", "k", "1", "--as", actors[0]).code == 0
     assert json.loads(value(ground, "k"))[0].endswith("A") and json.loads(value(ground, "k"))[1] == 1
 
 
 @pytest.mark.parametrize("key", ["", "  "])
-def test_a_key_has_a_name(store: Store, actors, key: str):
+def test_a_key_has_a_name(store: Store, actors: tuple[str, str, str], key: str):
     row = store.instances.get(actors[0])
     for change in (store.kv.put, store.kv.append):
         with pytest.raises(SwarmError):
@@ -117,7 +114,7 @@ def test_a_key_has_a_name(store: Store, actors, key: str):
 @pytest.mark.parametrize(
     "text", ["bad", "", "NaN", "[Infinity]", "-Infinity", "1 2", "{'a': 1}", "[" * 50_000, '"\\ud800"']
 )
-def test_append_takes_json_alone(ground: Ground, actors, text: str):
+def test_append_takes_json_alone(ground: Ground, actors: tuple[str, str, str], text: str):
     ground.swarm("kv", "set", "k", "[0]", "--as", actors[0])
     done = ground.swarm("kv", "append", "--as", actors[0], "--", "k", text)
     if '"' in text and done.code == 0:  # a lone surrogate is JSON; it may be kept if the stored text stays JSON
@@ -136,7 +133,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-def test_prefixes_are_exact(ground: Ground, actors):
+def test_prefixes_are_exact(ground: Ground, actors: tuple[str, str, str]):
     for key in ("a/1", "A/2", "a_1", "a%1", "ab", "b/a/1", "a\U0010ffff", "ü/1"):
         ground.swarm("kv", "set", key, "x", "--as", actors[2])
 
@@ -154,7 +151,7 @@ def test_prefixes_are_exact(ground: Ground, actors):
     assert [row["key"] for row in ground.swarm("kv", "--json").json] == keys()
 
 
-def test_every_change_moves_the_scopes_clock_forward(ground: Ground, actors):
+def test_every_change_moves_the_scopes_clock_forward(ground: Ground, actors: tuple[str, str, str]):
     a = actors[0]
     clock = []
     steps = (["set", "k", "1"], ["set", "k", "1"], ["append", "k", "2"], ["append", "l", "2"], ["del", "k"])
@@ -170,7 +167,7 @@ def test_every_change_moves_the_scopes_clock_forward(ground: Ground, actors):
     assert ground.sql("SELECT changed_at FROM kv_scope_updates")[0]["changed_at"] == ahead + 1
 
 
-def test_every_change_has_its_event(ground: Ground, actors):
+def test_every_change_has_its_event(ground: Ground, actors: tuple[str, str, str]):
     a = actors[0]
     for step in (["set", "k", "v"], ["append", "k", "[1]"], ["del", "k"], ["del", "k"]):
         ground.swarm("kv", *step, "--as", a)
@@ -190,7 +187,7 @@ def test_an_actor_is_needed_to_write_and_not_to_read(ground: Ground):
     assert ground.swarm("kv", "list").out == "(no kv entries)\n"
 
 
-def test_a_refusal_changes_neither_clock_nor_events(ground: Ground, actors):
+def test_a_refusal_changes_neither_clock_nor_events(ground: Ground, actors: tuple[str, str, str]):
     a, b, _ = actors
     ground.swarm("kv", "set", "k", "1", "--as", a)
     before = ground.sql("SELECT * FROM events"), ground.sql("SELECT * FROM kv_scope_updates")

@@ -8,6 +8,7 @@ import pytest
 from support.fake_team import FakeTeam
 from support.team_machines import Machine
 
+from swarm_mcp.domain import Session
 from swarm_mcp.team import agent_client
 
 
@@ -43,3 +44,27 @@ def machines(tmp_path: Path, team: FakeTeam):
     yield found
     for one in found:
         one.close()
+
+
+@pytest.fixture
+def laptop(machines: list[Machine]) -> Machine:
+    """The first of them."""
+    return machines[0]
+
+
+@pytest.fixture
+def sandbox(machines: list[Machine]) -> Machine:
+    """The second."""
+    return machines[1]
+
+
+@pytest.fixture
+def one(laptop: Machine) -> Session:
+    """A session on the first machine."""
+    return laptop.session("one")
+
+
+@pytest.fixture
+def other(sandbox: Machine) -> Session:
+    """A session on the second."""
+    return sandbox.session("other")

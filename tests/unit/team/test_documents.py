@@ -5,7 +5,7 @@ import os
 import pytest
 from support.document_cases import *  # noqa: F403
 from support.document_cases import ask, both, confirm, task, value
-from support.team_machines import REPOSITORY
+from support.team_machines import REPOSITORY, Machine
 
 from swarm_mcp.team import TeamUnreachable, protocol
 from swarm_mcp.team.documents import Documents
@@ -27,9 +27,7 @@ def second_tree(machine) -> str:
     return tree
 
 
-def test_a_server_that_lost_what_came_last_is_told_it_again(machines, team):
-    laptop, sandbox = machines
-    one, other = laptop.session("one"), sandbox.session("other")
+def test_a_server_that_lost_what_came_last_is_told_it_again(machines, team, laptop: Machine, sandbox, one: dict, other):
     known = ask(laptop, one)
     both(machines)
     version = team.repositories[REPOSITORY].version
@@ -48,9 +46,7 @@ def test_a_server_that_lost_what_came_last_is_told_it_again(machines, team):
     assert [text for text in sandbox.mail(other) if "did you" in text] == ["did you see it?"]
 
 
-def test_of_two_who_tell_it_again_the_one_that_knew_more_is_right(machines, team):
-    laptop, sandbox = machines
-    one, other = laptop.session("one"), sandbox.session("other")
+def test_of_two_who_tell_it_again_the_one_that_knew_more_is_right(machines, team, laptop: Machine, sandbox, one, other):
     known = ask(laptop, one)
     both(machines)
     version = team.repositories[REPOSITORY].version
@@ -64,9 +60,7 @@ def test_of_two_who_tell_it_again_the_one_that_knew_more_is_right(machines, team
     assert task(laptop, known).status == task(sandbox, known).status == "done"
 
 
-def test_for_a_while_after_a_loss_nobody_claims(machines, team):
-    laptop, sandbox = machines
-    one = laptop.session("one")
+def test_for_a_while_after_a_loss_nobody_claims(machines, team, laptop: Machine, sandbox: Machine, one: dict):
     known = ask(laptop, one)
     both(machines)
     team.grace = 30.0
@@ -75,8 +69,7 @@ def test_for_a_while_after_a_loss_nobody_claims(machines, team):
     team.grace = 0.0
 
 
-def test_a_server_without_documents_goes_on_with_locks_alone(machines, team):
-    laptop, sandbox = machines
+def test_a_server_without_documents_goes_on_with_locks_alone(machines, team, laptop: Machine, sandbox: Machine):
     team.schema = 1
     for machine in machines:
         machine.begin()
@@ -98,9 +91,7 @@ def test_a_server_without_documents_goes_on_with_locks_alone(machines, team):
     assert sandbox.mail(other) == ["can you hear me?"]
 
 
-def test_who_was_away_too_long_takes_everything_and_has_the_same(machines, team):
-    laptop, sandbox = machines
-    one, other = laptop.session("one"), sandbox.session("other")
+def test_who_was_away_too_long_takes_everything_and_has_the_same(machines, team, laptop: Machine, sandbox, one, other):
     laptop.store.kv.put(one, "gone", "soon")
     laptop.store.kv.append(one, "log", "1")
     both(machines)
@@ -116,8 +107,7 @@ def test_who_was_away_too_long_takes_everything_and_has_the_same(machines, team)
     assert sandbox.mail(other) == ["once"]
 
 
-def test_everything_is_taken_in_pieces_and_may_break_off_between_them(machines, team, monkeypatch):
-    laptop, sandbox = machines
+def test_everything_is_taken_in_pieces_and_may_break_off_between_them(machines, team, monkeypatch, laptop, sandbox):
     one, other = laptop.session("one"), sandbox.session("other")
     both(machines)
     tasks = [ask(laptop, one, f"number {number}") for number in range(70)]
@@ -146,9 +136,7 @@ def test_everything_is_taken_in_pieces_and_may_break_off_between_them(machines, 
     assert sandbox.mail(other) == ["once"]
 
 
-def test_a_task_whose_session_was_silent_for_a_lease_is_open_to_others(machines, team):
-    laptop, sandbox = machines
-    one, other = laptop.session("one"), sandbox.session("other")
+def test_a_task_whose_session_was_silent_for_a_lease_is_open_to_others(machines, team, laptop, sandbox, one, other):
     known = ask(laptop, one)
     both(machines)
     laptop.store.tasks.claim(one, known)
@@ -168,9 +156,8 @@ def test_a_task_whose_session_was_silent_for_a_lease_is_open_to_others(machines,
 
 @pytest.mark.parametrize("is_claimed", [False, True])
 def test_what_was_done_counts_though_its_session_was_let_go_first_unless_somebody_has_begun_it(
-    machines, team, is_claimed: bool
+    machines, team, is_claimed: bool, laptop: Machine, sandbox: Machine
 ):
-    laptop, sandbox = machines
     one, other = laptop.session("one"), sandbox.session("other")
     known = ask(laptop, one)
     both(machines)
@@ -192,9 +179,7 @@ def test_what_was_done_counts_though_its_session_was_let_go_first_unless_somebod
     assert [(task(one, known).status, task(one, known).result) for one in machines] == [expected, expected]
 
 
-def test_what_the_server_has_let_go_for_its_age_is_not_posted_again(machines, team):
-    laptop, sandbox = machines
-    one, other = laptop.session("one"), sandbox.session("other")
+def test_what_the_server_has_let_go_for_its_age_is_not_posted_again(machines, team, laptop, sandbox, one: dict, other):
     known = ask(laptop, one)
     both(machines)
     laptop.store.tasks.end(one, known, "cancelled")
@@ -212,8 +197,7 @@ def test_what_the_server_has_let_go_for_its_age_is_not_posted_again(machines, te
     assert sandbox.mail(other) == ["once"]
 
 
-def test_another_work_tree_has_its_own_values_and_its_tasks_are_the_teams(machines):
-    laptop, sandbox = machines
+def test_another_work_tree_has_its_own_values_and_its_tasks_are_the_teams(machines, laptop: Machine, sandbox: Machine):
     other = sandbox.session("other")
     tree = second_tree(laptop)
     laptop.tops.append(tree)  # before the first one, in the order of names
@@ -232,8 +216,7 @@ def test_another_work_tree_has_its_own_values_and_its_tasks_are_the_teams(machin
     assert (here.scope, here.files, here.assignee) == (tree, [f"{tree}/src/a.py"], other["id"])
 
 
-def test_when_the_tree_that_has_what_others_share_goes_another_one_has_it(machines):
-    laptop, sandbox = machines
+def test_when_the_tree_that_has_what_others_share_goes_another_one_has_it(machines, laptop: Machine, sandbox: Machine):
     other = sandbox.session("other")
     sandbox.store.kv.put(other, "plan", "north")
     known = ask(sandbox, other)
@@ -254,8 +237,7 @@ def test_when_the_tree_that_has_what_others_share_goes_another_one_has_it(machin
     assert (laptop.mail(second), sandbox.mail(other)) == (["over here"], ["over there"])
 
 
-def test_who_leaves_and_joins_again_gets_no_message_twice_and_overwrites_nothing_new(machines):
-    laptop, sandbox = machines
+def test_who_leaves_and_joins_again_gets_no_message_twice_and_overwrites_nothing_new(machines, laptop, sandbox):
     one, other = laptop.session("one"), sandbox.session("other")
     both(machines)
     laptop.store.kv.put(one, "plan", "north")
@@ -280,9 +262,7 @@ def test_who_leaves_and_joins_again_gets_no_message_twice_and_overwrites_nothing
     assert sandbox.mail(other) == ["once"]
 
 
-def test_what_is_appended_before_the_server_first_answers_is_there_as_well(machines):
-    laptop, sandbox = machines
-    one, other = laptop.session("one"), sandbox.session("other")
+def test_what_is_appended_before_the_server_first_answers_is_there_as_well(machines, laptop, sandbox, one: dict, other):
     sandbox.store.kv.append(other, "log", '"theirs"')
     sandbox.follow()
     with laptop.store.database.writing():
@@ -319,9 +299,7 @@ def test_tasks_out_of_a_team_are_no_matter_of_it(machines, tmp_path):
     assert confirm(laptop, known) == "local"
 
 
-def test_what_another_program_left_in_the_store_stops_nobody(machines):
-    laptop, sandbox = machines
-    one = laptop.session("one")
+def test_what_another_program_left_in_the_store_stops_nobody(machines, laptop: Machine, sandbox: Machine, one: dict):
     top = laptop.tops[0]
     odd = "INSERT INTO tasks (id, scope, type, title, requester, status, description, created_at, changed_at)"
     laptop.ground.sql(f"{odd} VALUES ('odd', ?, 'fix', x'ff', 'r', 'open', x'00', 1.5, 7)", top)
@@ -337,8 +315,7 @@ def test_what_another_program_left_in_the_store_stops_nobody(machines):
     assert ("task", "odd") in laptop.replica.documents.refused
 
 
-def test_what_nobody_of_ours_would_say_is_passed_over(machines, team):
-    laptop, sandbox = machines
+def test_what_nobody_of_ours_would_say_is_passed_over(machines, team, laptop: Machine, sandbox: Machine):
     other = sandbox.session("other")
     both(machines)
     items = [
@@ -354,9 +331,7 @@ def test_what_nobody_of_ours_would_say_is_passed_over(machines, team):
     assert sandbox.ground.sql("SELECT 1 FROM tasks UNION ALL SELECT 1 FROM kv") == []
 
 
-def test_files_of_others_stay_in_the_clone(machines, team):
-    laptop, sandbox = machines
-    one = laptop.session("one")
+def test_files_of_others_stay_in_the_clone(machines, team, laptop: Machine, sandbox: Machine, one: dict):
     known = ask(laptop, one, files=[f"{laptop.tops[0]}/src/a.py"])
     both(machines)
     row = dict(next(row for row in laptop.there("documents") if row["kind"] == "task"))

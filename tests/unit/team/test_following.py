@@ -3,15 +3,16 @@
 import os
 import re
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
 from support import following_cases
 from support.document_storm import Storm
 from support.fake_team import FakeTeam
+from support.files import folder_at
 from support.following_cases import *  # noqa: F403
 from support.team_machines import REPOSITORY
+from support.world import git
 
 from swarm_hook_core import clock, repository
 from swarm_hook_core.state import state_dir
@@ -24,9 +25,7 @@ from swarm_mcp.team.protocol import GRACE, MESSAGE, REFUSED, STALE, TASK, UNKNOW
 pytestmark = pytest.mark.thorough
 
 
-def test_after_a_failover_grants_are_confirmed_anew_and_what_others_have_is_given_up(machines, team):
-    laptop, sandbox = machines
-    one, other = laptop.session("one"), sandbox.session("other")
+def test_after_a_failover_grants_are_confirmed_anew_and_what_others_have_is_given_up(team, laptop, sandbox, one, other):
     laptop.take(one, "kept.py")
     version = team.repositories[REPOSITORY].version
     laptop.take(one, "lost.py")
@@ -43,8 +42,7 @@ def test_after_a_failover_grants_are_confirmed_anew_and_what_others_have_is_give
     assert "failover" in first and "lost.py" in second
 
 
-def test_after_a_new_epoch_known_locks_deny_until_their_machine_has_spoken_or_its_lease_is_over(machines, team):
-    laptop, sandbox = machines
+def test_after_a_new_epoch_known_locks_deny_until_their_machine_has_spoken_or_its_lease_is_over(team, laptop, sandbox):
     one, other = laptop.session("one"), sandbox.session("other")
 
     def denied(*files):
@@ -83,8 +81,7 @@ def test_after_a_new_epoch_known_locks_deny_until_their_machine_has_spoken_or_it
     assert laptop.held() == [("a.py", "sandbox")] and "a.py" in laptop.mail(one)[-1]
 
 
-def test_after_a_new_epoch_the_line_is_what_it_was(machines, team):
-    laptop, sandbox = machines
+def test_after_a_new_epoch_the_line_is_what_it_was(team, laptop, sandbox):
     one, other, third = laptop.session("one"), sandbox.session("other"), sandbox.session("third")
     held = sandbox.take(other, "a.py") and sandbox.row("a.py")
     laptop.follow()
@@ -138,9 +135,7 @@ def test_after_a_loss_nothing_is_fresh_before_all_who_were_there_have_been_heard
     assert fresh_until() > clock.now()
 
 
-def test_a_session_that_comes_back_late_does_not_believe_its_grants(machines, team):
-    laptop, sandbox = machines
-    one, other = laptop.session("one"), sandbox.session("other")
+def test_a_session_that_comes_back_late_does_not_believe_its_grants(team, laptop, sandbox, one: dict, other: dict):
     laptop.take(one, "a.py")
     laptop.take(one, "b.py")
     sandbox.session("other")
@@ -157,9 +152,7 @@ def test_a_session_that_comes_back_late_does_not_believe_its_grants(machines, te
     assert "a.py" in told
 
 
-def test_a_replica_that_was_away_too_long_takes_everything(machines, team):
-    laptop, sandbox = machines
-    one, other = laptop.session("one"), sandbox.session("other")
+def test_a_replica_that_was_away_too_long_takes_everything(team, laptop, sandbox, one: dict, other: dict):
     laptop.take(one, "old.py")
     sandbox.take(other, "mine.py")
     laptop.store.locks.release(one, "old.py")
@@ -223,29 +216,9 @@ def test_documents_in_memory():
     assert "documents" not in laptop.mine("app")
 
 
-def git(folder: Path, *words: str) -> None:
-    subprocess.run(
-        [
-            "git",
-            "-C",
-            str(folder),
-            "-c",
-            "user.name=A",
-            "-c",
-            "user.email=a@example.org",
-            "-c",
-            "protocol.file.allow=always",
-            *words,
-        ],
-        check=True,
-        capture_output=True,
-    )
-
-
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    folder = tmp_path / "clone"
-    folder.mkdir()
+    folder = folder_at(tmp_path / "clone")
     git(folder, "init", "-q", "-b", "main")
     git(folder, "commit", "-q", "--allow-empty", "-m", "first")
     return folder
@@ -274,8 +247,7 @@ def test_a_clone_is_remembered_with_all_its_work_trees_until_it_leaves(clone: Pa
 
 
 def test_the_work_tree_of_a_submodule_is_known(clone: Path) -> None:
-    inner = clone.parent / "inner"
-    inner.mkdir()
+    inner = folder_at(clone.parent / "inner")
     git(inner, "init", "-q")
     git(inner, "commit", "-q", "--allow-empty", "-m", "first")
     git(clone, "submodule", "--quiet", "add", str(inner), "sub")

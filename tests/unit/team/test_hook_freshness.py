@@ -82,9 +82,7 @@ def test_a_session_is_told_once_for_each_time_without_news_and_its_calls_go_ahea
     assert mistakes() == []
 
 
-def test_what_becomes_fresh_while_a_check_looks_at_the_locks_is_not_fresh_for_it(
-    tree: Tree, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_becomes_fresh_while_a_check_looks_at_the_locks_is_not_fresh_for_it(tree: Tree, monkeypatch) -> None:
     """The news that make it fresh may have brought the lock that was looked for in vain."""
     tree.fresh(-1)
     core = hook_core("claude-code")

@@ -71,9 +71,8 @@ def test_nobody_is_asked_where_no_clone_has_joined(ground: Ground, answering) ->
 
 
 def test_what_lies_outside_of_joined_work_trees_is_nobody_elses_business(
-    ground: Ground, agent: Agent, tmp_path: Path
+    ground: Ground, agent: Agent, tmp_path: Path, ann: dict
 ) -> None:
-    ann = ground.session("ann")
     for file in (str(tmp_path / "elsewhere"), ground.scope + "-beside/f", "/__swarm/mutex", str(tmp_path)):
         assert take(ground, ann, file).confirmation is None
     assert agent.asked == []
@@ -86,8 +85,7 @@ def test_a_grant_says_where_it_holds(ground: Ground, agent: Agent, wanted: str) 
     assert agent.asked == [[taken[0].id]]
 
 
-def test_the_answers_of_command_and_tool(ground: Ground, agent: Agent) -> None:
-    ann = ground.session("ann")
+def test_the_answers_of_command_and_tool(ground: Ground, agent: Agent, ann: dict) -> None:
     (ground.repo / "g").touch()
     told = ground.swarm("lock", "f", "--as", ann["id"], "--json").json
     assert told["team"] == {"fence": 800, "settled": True} and told["fence"] != 800
@@ -131,23 +129,21 @@ def test_who_is_always_slower_is_not_kept_for_ever(ground: Ground, agent: Agent)
     assert holders(ground) == []
 
 
-def test_who_waits_and_was_slower_goes_on_waiting(ground: Ground, agent: Agent) -> None:
+def test_who_waits_and_was_slower_goes_on_waiting(ground: Ground, agent: Agent, store: Store) -> None:
     ann, bob = ground.session("ann"), ground.session("bob")
     agent.answer = {"answer": "held"}
     agent.first = lambda: ground.sql("DELETE FROM context") or ground.lock(bob, f"{ground.scope}/f")
-    with ground.store() as store:
-        wait = LockWait(Session(ann), request(ann, ["f"]), 60)
-        assert wait.advance(store) is None and holders(ground) == [bob["id"]]
-        assert wait.advance(store) is None and [row.instance_id for row in store.queue.waiting()] == [ann["id"]]
-        store.locks.release(Session(bob), "f")
-        agent.answer = {"answer": "granted", "settled": True}
-        taken = wait.advance(store)
-        assert taken is not None and taken.confirmation is not None and taken.confirmation.is_everywhere
-        assert holders(ground) == [ann["id"]] and store.queue.waiting() == []
+    wait = LockWait(Session(ann), request(ann, ["f"]), 60)
+    assert wait.advance(store) is None and holders(ground) == [bob["id"]]
+    assert wait.advance(store) is None and [row.instance_id for row in store.queue.waiting()] == [ann["id"]]
+    store.locks.release(Session(bob), "f")
+    agent.answer = {"answer": "granted", "settled": True}
+    taken = wait.advance(store)
+    assert taken is not None and taken.confirmation is not None and taken.confirmation.is_everywhere
+    assert holders(ground) == [ann["id"]] and store.queue.waiting() == []
 
 
-def test_a_session_on_another_machine_is_named_with_it(ground: Ground, agent: Agent) -> None:
-    ann = ground.session("ann")
+def test_a_session_on_another_machine_is_named_with_it(ground: Ground, agent: Agent, ann: dict) -> None:
     with ground.store() as store, store.database.writing():
         TeamRows(store).add_session("s-far", "laptop-3fa9c1", "codex origin:codex session:5f0c2f6e", ground.scope)
     with Store(ground.database) as store:
@@ -182,8 +178,7 @@ def far(ground: Ground, agent: Agent) -> str:
     return "s-far"
 
 
-def test_listings_say_what_holds_on_all_machines(ground: Ground, far: str) -> None:
-    ann = ground.session("ann")
+def test_listings_say_what_holds_on_all_machines(ground: Ground, far: str, ann: dict) -> None:
     ground.lock(ann, f"{ground.scope}/mine")
     ground.sql("UPDATE context SET team_fence = 813, repository = 'x:mine' WHERE instance_id = ?", ann["id"])
     ground.lock(ann, f"{ground.scope}/unconfirmed")

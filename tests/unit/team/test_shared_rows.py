@@ -59,31 +59,28 @@ def write_down(tx: Transaction, session: str) -> None:
     tx.change("UPDATE context SET warned = 1 WHERE id = 'none'")
 
 
-def change_oddly(tx: Transaction, session: str) -> None:
-    tx.change(
-        "WITH one(id) AS (SELECT ?) UPDATE instances SET label = 'x' WHERE id IN (SELECT id FROM one)", (session,)
-    )
-
-
-def return_late(tx: Transaction, session: str) -> None:
-    tx.column("UPDATE instances SET pid = pid + 1 WHERE id = ? RETURNING pid", (session,))
-
-
 def return_value_late(tx: Transaction, session: str) -> None:
     tx.rows("INSERT INTO kv (scope, key, value) VALUES (?, 'k', '1') RETURNING key", (session,))
     show_life(tx, session)
 
 
-def set_value(tx: Transaction, session: str) -> None:
-    tx.change("INSERT INTO kv (scope, key, value) VALUES (?, 'k', '1')", (session,))
-
-
 DEEDS: dict[str, tuple[Callable[[Transaction, str], None], bool]] = {
     "a heartbeat": (show_life, False),
     "an event, and no lock": (write_down, False),
-    "a value": (set_value, True),
-    "a statement of an unknown form": (change_oddly, True),
-    "a heartbeat that returns rows": (return_late, False),
+    "a value": (
+        lambda tx, session: tx.change("INSERT INTO kv (scope, key, value) VALUES (?, 'k', '1')", (session,)),
+        True,
+    ),
+    "a statement of an unknown form": (
+        lambda tx, session: tx.change(
+            "WITH one(id) AS (SELECT ?) UPDATE instances SET label = 'x' WHERE id IN (SELECT id FROM one)", (session,)
+        ),
+        True,
+    ),
+    "a heartbeat that returns rows": (
+        lambda tx, session: tx.column("UPDATE instances SET pid = pid + 1 WHERE id = ? RETURNING pid", (session,)),
+        False,
+    ),
     "a value that returns rows": (return_value_late, True),
 }
 
@@ -99,16 +96,15 @@ def test_the_agent_is_started_for_shared_rows_only(deed: str, ground: Ground, st
     assert bool(starts) is is_told
 
 
-def test_a_lock_and_its_release_are_told(ground: Ground, starts: list[str]) -> None:
+def test_a_lock_and_its_release_are_told(ground: Ground, starts: list[str], store: Store) -> None:
     have_copy(ground, clock.now() + 3600)
     session = ground.session("one")
-    with Store() as store:
-        starts.clear()
-        store.locks.acquire_all(session, request(session, ["a.py"]))
-        assert starts
-        starts.clear()
-        store.locks.release(session, "a.py")
-        assert starts
+    starts.clear()
+    store.locks.acquire_all(session, request(session, ["a.py"]))
+    assert starts
+    starts.clear()
+    store.locks.release(session, "a.py")
+    assert starts
 
 
 def test_a_sign_of_life_starts_an_agent_that_was_killed(ground: Ground, starts: list[str]) -> None:

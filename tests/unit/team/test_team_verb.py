@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.altered import Failing, Limits
+from support.files import folder_at, program_at
 from support.fixtures import Ground
 
 from swarm_hook_core import clock, repository
@@ -80,7 +81,7 @@ def played(ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits, answ
     return found
 
 
-def test_a_clone_joins_and_leaves_and_nothing_is_left(ground: Ground, played: Played) -> None:
+def test_a_clone_joins_and_leaves_and_nothing_is_left(ground: Ground, played: Played, store: Store) -> None:
     config = (ground.repo / ".git" / "config").read_bytes()
     done = ground.swarm("team", "join", SERVER)
     assert done.code == 0, done
@@ -93,8 +94,7 @@ def test_a_clone_joins_and_leaves_and_nothing_is_left(ground: Ground, played: Pl
     assert ground.swarm("team", "leave").code == 0
     assert not shares_locks() and memberships.memberships() == []
     assert (ground.repo / ".git" / "config").read_bytes() == config
-    with ground.store() as store:
-        assert TeamRows(store).trees() == {} and TeamRows(store).repositories() == {}
+    assert TeamRows(store).trees() == {} and TeamRows(store).repositories() == {}
     assert "has joined no team" in ground.swarm("team", "leave").err
 
 
@@ -210,8 +210,7 @@ def clone_git(folder: Path, *words: str) -> str:
 @pytest.fixture
 def origin(tmp_path: Path) -> Path:
     """A repository with two commits."""
-    folder = tmp_path / "origin"
-    folder.mkdir()
+    folder = folder_at(tmp_path / "origin")
     clone_git(folder, "init", "-q", "-b", "main")
     for text in ("one", "two"):
         (folder / "f").write_text(text)
@@ -295,10 +294,9 @@ def test_a_remote_on_this_machine_names_nothing_elsewhere(url: str) -> None:
 def test_a_persons_own_name_for_a_host_is_looked_up_in_the_configuration_of_ssh(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "bin" / "ssh"
-    program.parent.mkdir()
-    program.write_text('#!/bin/sh\n[ "$1 $2" = "-G --" ] && echo "user git" && echo "hostname GitHub.com"\n')
-    program.chmod(0o755)
+    program = program_at(
+        tmp_path / "bin" / "ssh", '#!/bin/sh\n[ "$1 $2" = "-G --" ] && echo "user git" && echo "hostname GitHub.com"\n'
+    )
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     assert normalised(f"git@{name}:org/app.git") == "github.com/org/app"
     assert normalised("git@example.org:org/app.git") == "example.org/org/app", "a name of the internet is not looked up"
@@ -336,8 +334,7 @@ def test_a_shallow_clone_that_nothing_names_is_told_what_to_do(origin: Path) -> 
     clone = cloned(origin, "shallow", "--depth", "1")
     with pytest.raises(SwarmError, match="its remote is on this machine, and a shallow clone .*swarm.repository NAME"):
         identify(tree(clone))
-    empty = origin.parent / "empty"
-    empty.mkdir()
+    empty = folder_at(origin.parent / "empty")
     clone_git(empty, "init", "-q")
     with pytest.raises(SwarmError, match="it has no remote, and it has no commit yet"):
         identify(tree(empty))

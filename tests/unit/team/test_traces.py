@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ from support.document_cases import both
 from support.fixtures import wait_for
 from support.sessions import mistakes, run, start, write, write_payload
 from support.team_machines import REPOSITORY, Machine
+from support.world import git
 
 from swarm_hook_core.traces import place_of
 from swarm_mcp.answers.people import People
@@ -23,11 +23,6 @@ from swarm_mcp.team import traces as subject
 from swarm_mcp.view.overview.now import now
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
-
-
-def git(folder: str | Path, *words: str) -> None:
-    who = ("-c", "user.name=n", "-c", "user.email=e@x")
-    subprocess.run(["git", "-C", str(folder), *who, *words], check=True, capture_output=True)
 
 
 class Side:
@@ -92,7 +87,7 @@ def files(machine: Machine) -> dict[str, list[str]]:
     }
 
 
-def test_a_session_is_told_once_of_what_another_machine_has_not_pushed(sides, machines):
+def test_a_session_is_told_once_of_what_another_machine_has_not_pushed(sides: tuple[Side, Side], machines):
     laptop, sandbox = sides
     me, they = laptop.session("one"), sandbox.session("two")
     assert sandbox.write(they, "src/a.py") == ""
@@ -107,7 +102,7 @@ def test_a_session_is_told_once_of_what_another_machine_has_not_pushed(sides, ma
     assert laptop.shell(other, "cat src/a.py") == ""
 
 
-def test_it_hears_of_it_anew_only_after_a_while(sides, machines):
+def test_it_hears_of_it_anew_only_after_a_while(sides: tuple[Side, Side], machines):
     laptop, sandbox = sides
     me, they = laptop.session("one"), sandbox.session("two")
     sandbox.write(they, "b.py")
@@ -121,7 +116,7 @@ def test_it_hears_of_it_anew_only_after_a_while(sides, machines):
     assert "written by" in laptop.write(me, "b.py")
 
 
-def test_a_commit_does_not_end_it_and_a_push_does(sides, machines):
+def test_a_commit_does_not_end_it_and_a_push_does(sides: tuple[Side, Side], machines):
     laptop, sandbox = sides
     they = sandbox.session("two")
     sandbox.write(they, "src/a.py")
@@ -138,7 +133,7 @@ def test_a_commit_does_not_end_it_and_a_push_does(sides, machines):
     assert laptop.journals() == [] and laptop.write(laptop.session("late"), "src/a.py", "x") == ""
 
 
-def test_what_was_undone_is_nothing_to_tell(sides, machines):
+def test_what_was_undone_is_nothing_to_tell(sides: tuple[Side, Side], machines):
     laptop, sandbox = sides
     they = sandbox.session("two")
     sandbox.write(they, "src/a.py")
@@ -148,7 +143,7 @@ def test_what_was_undone_is_nothing_to_tell(sides, machines):
     assert files(machines[0]) == {} and laptop.journals() == []
 
 
-def test_files_that_git_ignores_and_those_outside_are_not_told(sides, machines, tmp_path):
+def test_files_that_git_ignores_and_those_outside_are_not_told(sides: tuple[Side, Side], machines, tmp_path: Path):
     _, sandbox = sides
     they = sandbox.session("two")
     sandbox.write(they, "secret")
@@ -158,7 +153,7 @@ def test_files_that_git_ignores_and_those_outside_are_not_told(sides, machines, 
     assert files(machines[0]) == {"sandbox": ["new.py"]}
 
 
-def test_it_ends_with_its_session_and_with_its_age(sides, machines, monkeypatch):
+def test_it_ends_with_its_session_and_with_its_age(sides: tuple[Side, Side], machines, monkeypatch: pytest.MonkeyPatch):
     laptop, sandbox = sides
     they = sandbox.session("two")
     sandbox.write(they, "b.py")
@@ -177,7 +172,7 @@ def test_it_ends_with_its_session_and_with_its_age(sides, machines, monkeypatch)
     assert files(machines[0]) == {}
 
 
-def test_at_level_off_nothing_is_told_and_nobody_hears_of_anything(sides, machines):
+def test_at_level_off_nothing_is_told_and_nobody_hears_of_anything(sides: tuple[Side, Side], machines):
     laptop, sandbox = sides
     they = sandbox.session("two")
     sandbox.write(they, "b.py", SWARM_AUTO="off")
@@ -188,7 +183,7 @@ def test_at_level_off_nothing_is_told_and_nobody_hears_of_anything(sides, machin
     assert laptop.write(laptop.session("one"), "b.py", SWARM_AUTO="off") == ""
 
 
-def test_a_clone_that_leaves_hears_nothing_more(sides, machines):
+def test_a_clone_that_leaves_hears_nothing_more(sides: tuple[Side, Side], machines):
     laptop, sandbox = sides
     sandbox.write(sandbox.session("two"), "b.py")
     both(machines)
@@ -199,7 +194,7 @@ def test_a_clone_that_leaves_hears_nothing_more(sides, machines):
     assert laptop.journals() == [] and laptop.write(laptop.session("one"), "b.py") == ""
 
 
-def test_nobody_waits_for_a_git_that_takes_long(sides, machines, monkeypatch, limits):
+def test_nobody_waits_for_a_git_that_takes_long(sides: tuple[Side, Side], machines, monkeypatch, limits: Limits):
     _, sandbox = sides
     sandbox.write(sandbox.session("two"), "b.py")
     limits(subject, PATIENCE_SECONDS=0.01)
@@ -217,7 +212,7 @@ def test_nobody_waits_for_a_git_that_takes_long(sides, machines, monkeypatch, li
     wait_for(lambda: (both(machines), files(machines[0]))[1] == {"sandbox": ["b.py"]})
 
 
-def test_where_the_journals_cannot_be_looked_at_the_agent_goes_on(sides, machines, failing):
+def test_where_the_journals_cannot_be_looked_at_the_agent_goes_on(sides: tuple[Side, Side], machines, failing):
     _, sandbox = sides
     sandbox.write(sandbox.session("two"), "b.py")
     failing(subject.Traces, "_asked", ZeroDivisionError)
@@ -225,7 +220,7 @@ def test_where_the_journals_cannot_be_looked_at_the_agent_goes_on(sides, machine
     assert files(machines[0]) == {} and [one["hook"] for one in recorded_faults()] == ["traces"]
 
 
-def test_those_who_look_on_see_it_too(sides, machines):
+def test_those_who_look_on_see_it_too(sides: tuple[Side, Side], machines):
     laptop, sandbox = sides
     me, they = laptop.session("one"), sandbox.session("two")
     laptop.write(me, "b.py")
@@ -244,7 +239,7 @@ def label(side: Side, which: str, word: str) -> None:
     assert side.machine.ground.sql(f"UPDATE instances SET label = label || ' {word}' WHERE {which} RETURNING id")
 
 
-def test_another_identity_is_not_named(sides, machines):
+def test_another_identity_is_not_named(sides: tuple[Side, Side], machines):
     laptop, sandbox = sides
     they = sandbox.session("two")
     sandbox.write(they, "b.py")
@@ -255,7 +250,7 @@ def test_another_identity_is_not_named(sides, machines):
     assert "written by a session of another identity" in laptop.write(mine, "b.py")
 
 
-def test_an_agent_that_begins_anew_makes_the_journals_what_the_store_says(sides, machines):
+def test_an_agent_that_begins_anew_makes_the_journals_what_the_store_says(sides: tuple[Side, Side], machines):
     laptop, sandbox = sides
     they = sandbox.session("two")
     sandbox.write(they, "b.py")
@@ -272,7 +267,7 @@ def test_an_agent_that_begins_anew_makes_the_journals_what_the_store_says(sides,
 @pytest.mark.parametrize("body", [
     [], {}, {"files": 3}, {"files": {"": 1, "../x": 1, "a/../b": 1, "/x": 1, "x\n": "1", "y": -1, "z": 2**40}},
 ])  # fmt: skip
-def test_what_another_machine_says_wrongly_is_passed_over(sides, machines, body):
+def test_what_another_machine_says_wrongly_is_passed_over(sides: tuple[Side, Side], machines, body):
     laptop, _ = sides
     both(machines)
     machines[1].server.put(REPOSITORY, [subject.item("trace", "s", 0, body)], 0, 0)
@@ -280,7 +275,7 @@ def test_what_another_machine_says_wrongly_is_passed_over(sides, machines, body)
     assert laptop.journals() == [] and mistakes() == []
 
 
-def test_a_file_that_is_written_all_the_time_is_told_now_and_then(sides, machines):
+def test_a_file_that_is_written_all_the_time_is_told_now_and_then(sides: tuple[Side, Side], machines):
     _, sandbox = sides
     they = sandbox.session("two")
     versions = []

@@ -17,7 +17,7 @@ from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.domain import Session
 from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.locking.acquisition import claim, claim_next, reserve
-from swarm_mcp.store import user_interface
+from swarm_mcp.store import Store, user_interface
 from swarm_mcp.team import TeamUnreachable, talk
 from swarm_mcp.team.parts import TeamRows
 
@@ -90,16 +90,10 @@ def posted(ground: Ground) -> list[tuple[str, str | None]]:
     return [(body["content"], body.get("file")) for row in rows for body in [json.loads(row["body"])]]
 
 
-def mail(ground: Ground, recipient: str) -> list[str]:
-    return [row["content"] for row in ground.sql("SELECT content FROM messages WHERE recipient = ?", recipient)]
-
-
-def test_a_claim_is_confirmed(ground: Ground, agent: Agent) -> None:
-    ann = ground.session("ann")
+def test_a_claim_is_confirmed(ground: Ground, agent: Agent, store: Store, ann: dict) -> None:
     one, other = ask(ground, ann), ask(ground, ann)
-    with ground.store() as store:
-        assert claim(store, Session(ann), one)["prior_status"] == "open"
-        assert claim_next(store, Session(ann))["task"].id == other
+    assert claim(store, Session(ann), one)["prior_status"] == "open"
+    assert claim_next(store, Session(ann))["task"].id == other
     assert agent.asked == [one, other] and task(ground, one) == task(ground, other) == ("in_progress", ann["id"])
 
 
@@ -123,13 +117,12 @@ def test_who_was_slower_is_told_who_has_it(ground: Ground, agent: Agent, far: st
     assert agent.asked == [one] and task(ground, one) == ("in_progress", far)
 
 
-def test_what_changed_elsewhere_and_is_free_all_the_same_is_claimed(ground: Ground, agent: Agent) -> None:
+def test_what_changed_elsewhere_and_is_free_all_the_same_is_claimed(ground: Ground, agent: Agent, store: Store) -> None:
     ann = ground.session("ann")
     one = ask(ground, ann)
     agent.answer = {"answer": "held"}
     agent.first = lambda: ground.sql("UPDATE tasks SET status = 'open', assignee = NULL, priority = 7")
-    with ground.store() as store:
-        assert claim(store, Session(ann), one)["task"].priority == 7
+    assert claim(store, Session(ann), one)["task"].priority == 7
     assert agent.asked == [one, one]
 
 
@@ -144,8 +137,7 @@ def test_the_next_task_is_another_where_a_machine_was_faster(ground: Ground, age
 
 
 @pytest.mark.parametrize("assigned", [False, True])
-def test_without_the_server_the_task_is_as_it_was(ground: Ground, agent: Agent, assigned: bool) -> None:
-    ann = ground.session("ann")
+def test_without_the_server_the_task_is_as_it_was(ground: Ground, agent: Agent, assigned: bool, ann: dict) -> None:
     one = ask(ground, ann, **({"assignee": ann["id"]} if assigned else {}))
     before = task(ground, one)
     agent.answer = {"answer": "unreachable", "error": "no route"}
@@ -155,8 +147,7 @@ def test_without_the_server_the_task_is_as_it_was(ground: Ground, agent: Agent, 
     assert ground.swarm("claim", one, "--as", ann["id"]).code == 0
 
 
-def test_only_what_is_still_ours_is_taken_back(ground: Ground, agent: Agent) -> None:
-    ann = ground.session("ann")
+def test_only_what_is_still_ours_is_taken_back(ground: Ground, agent: Agent, ann: dict) -> None:
     one = ask(ground, ann)
     agent.answer = {"answer": "unreachable"}
     agent.first = lambda: ground.sql("UPDATE tasks SET status = 'done'")
@@ -165,15 +156,14 @@ def test_only_what_is_still_ours_is_taken_back(ground: Ground, agent: Agent) -> 
     assert task(ground, one)[0] == "done"
 
 
-def test_a_task_is_kept_for_a_worker_only_where_that_is_confirmed(ground: Ground, agent: Agent) -> None:
+def test_a_task_is_kept_for_a_worker_only_where_that_is_confirmed(ground: Ground, agent: Agent, store: Store) -> None:
     ann, bob = ground.session("ann"), ground.session("bob")
     one = ask(ground, ann)
     agent.answer = {"answer": "unreachable"}
-    with ground.store() as store:
-        with pytest.raises(Refused):
-            reserve(store, one, Session(bob))
-        assert task(ground, one) == ("open", None)
-        assert reserve(store, one, Session(bob)).assignee == bob["id"]
+    with pytest.raises(Refused):
+        reserve(store, one, Session(bob))
+    assert task(ground, one) == ("open", None)
+    assert reserve(store, one, Session(bob)).assignee == bob["id"]
 
 
 def test_a_session_elsewhere_is_written_to_like_one_here(ground: Ground, agent: Agent, far: str) -> None:
@@ -182,7 +172,7 @@ def test_a_session_elsewhere_is_written_to_like_one_here(ground: Ground, agent: 
     assert ground.swarm("broadcast", "frozen", "--as", ann["id"], "--json").json["count"] == 1
     done = ground.swarm("prompt-peer", "--to", far, "--message", "look", "--as", ann["id"], "--json").json
     assert "which wakes it where it can" in done["nudge_skipped"] and not done["nudged"]
-    assert mail(ground, far) == ["hello", "frozen", "look"] and agent.pokes >= 3
+    assert ground.mail(far) == ["hello", "frozen", "look"] and agent.pokes >= 3
 
 
 def test_another_identity_elsewhere_hears_nothing(ground: Ground, agent: Agent, far: str) -> None:
@@ -191,7 +181,7 @@ def test_another_identity_elsewhere_hears_nothing(ground: Ground, agent: Agent, 
     assert ground.swarm("broadcast", "frozen", "--as", eve["id"], "--json").json["count"] == 0
     assert ground.swarm("request-lock", "f", "--as", eve["id"]).code == 1
     assert ground.swarm("request-task", "review", "look", "--assignee", far, "--as", eve["id"]).code == 1
-    assert mail(ground, far) == []
+    assert ground.mail(far) == []
 
 
 def test_a_holder_elsewhere_is_asked_in_words_that_mean_the_same_there(ground: Ground, far: str) -> None:
@@ -232,7 +222,7 @@ def test_what_was_written_here_all_the_same_is_told_there_without_commands_for_h
 def test_a_task_is_handed_to_a_session_elsewhere(ground: Ground, agent: Agent, far: str) -> None:
     ann = ground.session("ann", "identity:p")
     done = ground.swarm("request-task", "review", "look", "--assignee", far, "--as", ann["id"], "--json").json
-    assert task(ground, done["id"]) == ("claimed", far) and "look" in mail(ground, far)[0]
+    assert task(ground, done["id"]) == ("claimed", far) and "look" in ground.mail(far)[0]
     assert ground.swarm("claim", done["id"], "--as", ann["id"]).err.rstrip().endswith("on laptop-3fa9c1 has it")
 
 
@@ -246,7 +236,7 @@ def test_a_worker_elsewhere_gets_what_is_dispatched(ground: Ground, agent: Agent
     answer = dispatch(ground, lead, role="reviewer", message="the importer")
     assert (answer["status"], answer["recipient"]) == ("dispatched", far)
     assert task(ground, answer["task_id"]) == ("claimed", far)
-    assert mail(ground, far) == [f"[task:{answer['task_id']}] the importer"]
+    assert ground.mail(far) == [f"[task:{answer['task_id']}] the importer"]
 
 
 def test_workers_here_come_first_but_for_the_role(ground: Ground, agent: Agent, far: str) -> None:

@@ -18,6 +18,7 @@ from swarm_mcp.cli.arguments import parse
 from swarm_mcp.cli.verbs import verb_named
 from swarm_mcp.domain import Session, onlooker
 from swarm_mcp.errors import StoreUnavailable
+from swarm_mcp.store import Store
 from swarm_mcp.store.refusals import Attempt
 from swarm_mcp.view.overview import now
 from swarm_mcp.view.top import app, picture, reading
@@ -120,32 +121,30 @@ def test_who_holds_waits_is_refused_and_works_appears_and_goes(ground: Ground):
     played(made(ground), play)
 
 
-def test_those_who_wait_stand_below_the_lock_in_their_order(ground: Ground):
+def test_those_who_wait_stand_below_the_lock_in_their_order(ground: Ground, store: Store):
     one, two, three = (session(ground, name) for name in ("aaaaaaaa", "bbbbbbbb", "cccccccc"))
     ground.lock(one, "a.py")
     from swarm_mcp.store.lock_request import request
 
-    with ground.store() as store:
-        for waiting in (two, three):
-            store.queue.join(Session(waiting), request(Session(waiting), ["a.py"]), 60.0)
+    for waiting in (two, three):
+        store.queue.join(Session(waiting), request(Session(waiting), ["a.py"]), 60.0)
 
-        async def play(pilot: Pilot) -> None:
-            await until(pilot, shows(pilot, "1. in line", "2. in line", "waits", "Locks 1 "))
-            lines = seen(pilot.app).splitlines()
-            at = next(number for number, line in enumerate(lines) if line.startswith(" a.py"))
-            assert "aaaaaaaa" in lines[at] and "bbbbbbbb" in lines[at + 1] and "cccccccc" in lines[at + 2]
-            assert "Locks 1 " in seen(pilot.app), "waiters are no locks"
-            assert "waits" in await line_with(pilot, "bbbbbbbb")
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "1. in line", "2. in line", "waits", "Locks 1 "))
+        lines = seen(pilot.app).splitlines()
+        at = next(number for number, line in enumerate(lines) if line.startswith(" a.py"))
+        assert "aaaaaaaa" in lines[at] and "bbbbbbbb" in lines[at + 1] and "cccccccc" in lines[at + 2]
+        assert "Locks 1 " in seen(pilot.app), "waiters are no locks"
+        assert "waits" in await line_with(pilot, "bbbbbbbb")
 
-        played(made(ground), play)
+    played(made(ground), play)
 
 
-def test_words_of_sessions_are_text_and_nothing_else(ground: Ground):
+def test_words_of_sessions_are_text_and_nothing_else(ground: Ground, store: Store):
     one = ground.session("5f0c2f6e-1", label=f"origin:claude-code {HOSTILE}")
     ground.lock(one, "[bold]a[/bold]\x1b[31m.py", HOSTILE)
-    with ground.store() as store:
-        spec = {"type": "implement", "title": HOSTILE, "description": "x"}
-        store.tasks.request(Session(one), spec)
+    spec = {"type": "implement", "title": HOSTILE, "description": "x"}
+    store.tasks.request(Session(one), spec)
 
     async def play(pilot: Pilot) -> None:
         app = pilot.app
@@ -312,13 +311,12 @@ def test_unread_messages_and_uncommitted_files_have_rows(ground: Ground, monkeyp
     played(made(ground), play, (120, 30))
 
 
-def test_what_is_refused_at_keep_and_what_was_told_have_rows(ground: Ground):
+def test_what_is_refused_at_keep_and_what_was_told_have_rows(ground: Ground, store: Store):
     one, two = session(ground, "5f0c2f6e"), session(ground, "77aa88bb", "codex")
     refused = Attempt("Bash", why="uncommitted", deed="overwrite")
     told = Attempt("Bash", why="sweep", deed="stage", command="git add -A", is_notice=True)
-    with ground.store() as store:
-        for name, attempt in (("a.py", refused), ("b.py", told)):
-            store.denials.report(Session(two), f"{ground.scope}/{name}", one["id"], attempt)
+    for name, attempt in (("a.py", refused), ("b.py", told)):
+        store.denials.report(Session(two), f"{ground.scope}/{name}", one["id"], attempt)
 
     async def play(pilot: Pilot) -> None:
         await until(pilot, shows(pilot, "Refused 2"))

@@ -17,6 +17,7 @@ from support.screen import Played
 from support.sessions import ROOT
 
 from swarm_mcp.domain import Session
+from swarm_mcp.store import Store
 from swarm_mcp.store.refusals import Attempt
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("usual_signals")]
@@ -237,19 +238,18 @@ sys.exit(main(["top"]))
         assert hint and re.search(r" install (--force )?'?\S.*\[top\]'?$", hint[1]), said
 
 
-def test_a_text_of_a_session_is_no_command_to_the_terminal(ground: Ground):
+def test_a_text_of_a_session_is_no_command_to_the_terminal(ground: Ground, store: Store):
     hostile = (
         "\x1b]0;title\x07\x1b[2J\x1b[?1049l\x9b31m\x90q\x9c \u202egnp.exe \u2066\u200b\r\n\x08[red]" + "long " * 300
     )
     one = ground.session("5f0c2f6e-1", label=f"origin:claude-code {hostile}")
     ground.lock(one, "\x1b[31ma\u202e.py", hostile)
     two = session(ground, "77aa88bb", "codex")
-    with ground.store() as store:
-        file = f"{ground.scope}/\x1b[31ma\u202e.py"
-        store.denials.report(Session(two), file, one["id"], Attempt(hostile[:200]))
-        asked = {"type": "implement", "title": hostile, "description": hostile}
-        task = store.tasks.request(Session(one), asked)["task"]
-        store.tasks.claim(Session(two), task["id"], True)
+    file = f"{ground.scope}/\x1b[31ma\u202e.py"
+    store.denials.report(Session(two), file, one["id"], Attempt(hostile[:200]))
+    asked = {"type": "implement", "title": hostile, "description": hostile}
+    task = store.tasks.request(Session(one), asked)["task"]
+    store.tasks.claim(Session(two), task["id"], True)
     with top(ground, size=(100, 30)) as played:
         played.until(has("a\\u202e.py", "Refused 1", "Work 1"))
         for keys, there in (("2w", "swarm-mcp why"), ("3w", "swarm-mcp why"), ("3l", "swarm-mcp log"), ("4\r", "task")):

@@ -15,6 +15,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.panes import PaneUnavailable, backend_named
 from swarm_mcp.server.tools.instances import WORKSPACE_TOOLS as WORKSPACE_TOOLS
 from swarm_mcp.server.tools.messages import TOOLS as MESSAGE_TOOLS
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +68,7 @@ def call(ground: Ground, row: dict, name: str, **arguments):
 
 
 @requirement("P-21")
-def test_a_prompt_is_stored_and_wakes_an_idle_pane(ground: Ground, herdr: Herdr):
+def test_a_prompt_is_stored_and_wakes_an_idle_pane(ground: Ground, herdr: Herdr, store: Store):
     herdr.pane("w1:p2")
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
     assert nudge(ground, ann, bob, task_id="T1") == {
@@ -78,8 +79,7 @@ def test_a_prompt_is_stored_and_wakes_an_idle_pane(ground: Ground, herdr: Herdr)
     get, text, keys = herdr.pane_calls()
     assert (get, text[:2], keys) == (["get", "w1:p2"], ["send-text", "w1:p2"], ["send-keys", "w1:p2", "enter"])
     assert "poll_messages" in text[2] and "T1" in text[2]
-    with ground.store() as store:
-        assert [mail["content"] for mail in store.messages.peek(bob)] == ["[task:T1] please look"]
+    assert [mail["content"] for mail in store.messages.peek(bob)] == ["[task:T1] please look"]
 
 
 @pytest.mark.parametrize("message", ["; rm -rf ~", "line\nline", "$(id) `id` 'x\" \x1b[2J", "y"])
@@ -120,10 +120,9 @@ def test_where_nobody_can_or_shall_be_woken_there_is_just_mail(ground: Ground, h
     assert herdr.pane_calls() == []
 
 
-def test_delivering_to_a_session_that_has_left_says_so(ground: Ground, herdr: Herdr):
+def test_delivering_to_a_session_that_has_left_says_so(ground: Ground, herdr: Herdr, store: Store):
     ann = join(ground, "1")
-    with ground.store() as store:
-        answer = panes.deliver(store, ann, "gone", "x")
+    answer = panes.deliver(store, ann, "gone", "x")
     assert answer["message_sent"] and not answer["nudged"] and "not active" in answer["nudge_skipped"]
 
 
@@ -266,13 +265,12 @@ def test_a_repair_outlives_the_sessions_next_turn(ground: Ground, herdr: Herdr):
     assert value["handle"] == "w5:p5" and "handle_aliases" not in value
 
 
-def test_registration_publishes_the_environments_pane_where_it_is_another(ground: Ground):
+def test_registration_publishes_the_environments_pane_where_it_is_another(ground: Ground, store: Store):
     bob = join(ground, "2", pane="w1:p2")
-    with ground.store() as store:
-        store.panes.republish(bob, {})
-        store.panes.republish(bob, {"HERDR_PANE_ID": "w1:p2"})
-        assert ground.sql("SELECT count(*) AS n FROM events WHERE type = 'kv.set'") == [{"n": 1}]
-        store.panes.republish(bob, {"HERDR_PANE": "w1:p3", "HERDR_TAB_ID": "w1:t2"}, os.getpid())
+    store.panes.republish(bob, {})
+    store.panes.republish(bob, {"HERDR_PANE_ID": "w1:p2"})
+    assert ground.sql("SELECT count(*) AS n FROM events WHERE type = 'kv.set'") == [{"n": 1}]
+    store.panes.republish(bob, {"HERDR_PANE": "w1:p3", "HERDR_TAB_ID": "w1:t2"}, os.getpid())
     value = published(ground, bob)
     assert (value["handle"], value["tab_id"]) == ("w1:p3", "w1:t2")
     assert ground.sql("SELECT owner_identity FROM kv") == [{"owner_identity": None}]
@@ -421,7 +419,7 @@ def named(session: dict) -> str:
     return f"claude-code {session['id'][:8]}"
 
 
-def test_prompt_peer(ground: Ground, herdr: Herdr):
+def test_prompt_peer(ground: Ground, herdr: Herdr, store: Store):
     herdr.pane("w1:p2")
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
     as_ann = ("--as", ann["id"])
@@ -434,8 +432,7 @@ def test_prompt_peer(ground: Ground, herdr: Herdr):
     herdr.pane("w1:p2", status="working")
     assert "force=true" in ground.swarm("prompt-peer", bob["id"], "now", *as_ann).out
     assert ground.swarm("prompt-peer", bob["id"], "now", "--force", "--json", *as_ann).json["nudged"]
-    with ground.store() as store:
-        contents = [mail["content"] for mail in store.messages.peek(bob)]
+    contents = [mail["content"] for mail in store.messages.peek(bob)]
     assert contents == ["look", "[task:T1] look again", "quietly", "now", "now"]
 
 
