@@ -57,11 +57,11 @@ class _Judgement:
         self.authors, self.changed = Authors(self.meetings), Changed()
         self.is_noted = trail.level != OFF  # else the session's own calls are not known, nor kept as versions
         self.at_stake: list[Stake] = []
-        self._read: dict[str, bool] = {}  # path -> True if the session has read the file as it is now
 
     def verdict(self) -> Verdict | None:
         """Return the Verdict, and keep the contents that may go."""
-        files = Files(self.trail, self.effects, self.changed, self._is_own, self._was_read)
+        # Few of these files have changes: a file without any is not worth a wait.
+        files = Files(self.trail, self.effects, self.changed, self._is_own, lambda one: self._was_read(one, False))
         verdict = self._of_files(list(files.found.values())[:MOST_FILES])
         if verdict.denial is None and self.effects is not None and self.effects.git:
             for found in (self._of_stash(), self._of_git()):
@@ -86,13 +86,10 @@ class _Judgement:
     def _is_own(self, stake: Stake) -> bool:
         return self.is_noted and self.authors.is_own(stake.path)
 
-    def _was_read(self, stake: Stake) -> bool:
+    def _was_read(self, stake: Stake, waits: bool = True) -> bool:
         """Return True if the call replaces a whole file that its session has read as it is now."""
-        if not (self.is_noted and stake.is_replaced):
-            return False
-        if stake.path not in self._read:
-            self._read[stake.path] = has_read(self.meetings, stake.spelled, stake.path)
-        return self._read[stake.path]
+        is_replaced = self.is_noted and stake.is_replaced
+        return is_replaced and has_read(self.meetings, stake.spelled, stake.path, waits)
 
     def _is_kept(self, stake: Stake) -> bool:
         """Return True if the call's new content of the file keeps all uncommitted lines."""

@@ -97,14 +97,17 @@ def _shows_changes(meetings: Meetings, path: str, since: str) -> bool:
         return False  # no answer: it does not count as a look
 
 
-def has_read(meetings: Meetings, path: str, resolved: str) -> bool:
-    """Return True if the session has seen the whole file as it is now. `resolved`: the path without links."""
+def has_read(meetings: Meetings, path: str, resolved: str, waits: bool) -> bool:
+    """Return True if the session has seen the whole file as it is now. `resolved`: the path without links.
+
+    `waits`: as of ``Transcript.has_shown``.
+    """
     own, state = meetings.journals.own(os.path.dirname(resolved)), state_of(resolved)
     for key in keys_of(resolved):
         look = journal.newest(own, key, ("saw",))
         if look is not None and look.text == state:
             return True
-    return _shown_by_command(meetings, own, path, resolved, state) or meetings.was_shown(path, resolved)
+    return _shown_by_command(meetings, own, path, resolved, state) or meetings.was_shown(path, resolved, waits)
 
 
 def _shown_by_command(meetings: Meetings, own: bytes, path: str, resolved: str, state: str) -> bool:

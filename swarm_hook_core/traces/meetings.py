@@ -64,12 +64,12 @@ class Meetings:
     def unseen(self, path: str, resolved: str, once: bool = False) -> Trace | None:
         """Return the fresh Trace on absolute `path` that this session has not seen, or None. `resolved`: without links.
 
-        A pending write counts as unseen. `once`: unless the session was told of it.
+        A pending write counts as unseen. `once`: unless the session was told of it; nothing is denied, or waited for.
         """
         fresh = self._newest_on(path, resolved, only_unseen=True, once=once)
         if fresh is None or fresh.is_pending:
             return fresh
-        if self._git.left_of([fresh]) and not self.was_shown(path, resolved):
+        if self._git.left_of([fresh]) and not self.was_shown(path, resolved, waits=not once):
             return fresh
         return None
 
@@ -350,8 +350,11 @@ class Meetings:
 
     # ------------------------------------------------------------------------------------------- git, transcript
 
-    def was_shown(self, path: str, resolved: str) -> bool:
-        """Return True if the client's transcript shows that the model has seen the file as it is now."""
+    def was_shown(self, path: str, resolved: str, waits: bool = True) -> bool:
+        """Return True if the client's transcript shows that the model has seen the file as it is now.
+
+        `waits`: as of ``Transcript.has_shown``.
+        """
         config, call = self.trail.config, self.trail.call
         if not call.transcript or not config.transcript:
             return False
@@ -359,7 +362,7 @@ class Meetings:
             if config.transcript not in FORMS:
                 return False  # it tells the ends of calls alone
             self._transcript = Transcript(config, call)
-        return self._transcript.has_shown(path, resolved)
+        return self._transcript.has_shown(path, resolved, waits)
 
 
 def _newest_of(

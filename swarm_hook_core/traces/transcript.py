@@ -4,7 +4,8 @@ The clients' own reading tools have no hook here, and clients refuse to overwrit
 cases. The transcript has the text that each read has shown. A file counts as shown if each of its present lines is in
 the transcript at its line number.
 
-The transcript is read only when a call meets another session's change, from its end, up to the sizes in `TAILS`.
+The transcript is read only when a call meets another session's change, from its end, up to the sizes in `TAILS`. Claude
+Code writes it a tenth of a second late.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 TAILS = (256 * 1024, 4 * 1024 * 1024)  # bytes at the transcript's end; the second if the first has no answer
 LARGEST = 1024 * 1024  # bytes of a file that is compared
 MOST_SECONDS = 1.0  # for all files of one call; later ones count as not shown
-PATIENCE = 0.3  # seconds to wait for the missing result of a read
+PATIENCE = 0.6  # seconds to wait until the transcript tells of the call itself, and of the result of each read
 PAUSE = 0.05
 OF_AGENTS = "subagents"  # the folder of their transcripts, in both clients
 
@@ -34,12 +35,15 @@ OF_AGENTS = "subagents"  # the folder of their transcripts, in both clients
 class Form(NamedTuple):
     """The transcript format of one family of clients.
 
+    is_late   True if the client writes its calls a moment late, with the ids that its hooks are told. A transcript that
+              tells of a call tells of all reads before it
     looks     ``entry -> [(call, path, text, first)]``: a call of the reading tool has a `path` and None for `text`;
               its result has the shown text, beginning in line `first`, or "" if the read failed. An item with both path
               and text needs no call id. May raise ValueError, TypeError, AttributeError, KeyError for other entries
     of_agent  ``(path of the session's transcript, agent) -> path`` of the sub-agent's transcript
     """
 
+    is_late: bool
     looks: Callable[[dict[str, Any]], Iterable[Look]]
     of_agent: Callable[[str, str], str]
 
@@ -51,29 +55,32 @@ class Transcript:
         self._form = FORMS[config.transcript]
         self._folder = call.folder
         self._is_agent = bool(call.agent)
+        self._call = call.id.encode("utf-8", "replace") * self._form.is_late
         if call.agent:
             self._path = self._form.of_agent(call.transcript, call.agent)
         else:
             self._path = call.transcript
         self._spent = 0.0
 
-    def has_shown(self, path: str, resolved: str) -> bool:
+    def has_shown(self, path: str, resolved: str, waits: bool = True) -> bool:
         """Return True if the model was shown the file at `path` as it is now. `resolved`: the path without links.
 
-        False in doubt: a missing transcript, an unknown format, a read further back than `TAILS`.
+        False in doubt: a missing transcript, an unknown format, a read further back than `TAILS`. `waits`: wait for
+        entries that the client may not have written yet.
         """
         if self._spent > MOST_SECONDS:
             return False
         begun = time.monotonic()
+        names = {os.path.basename(path), os.path.basename(resolved)}
         try:
-            return self._is_shown({os.path.basename(path), os.path.basename(resolved)}, resolved, begun + PATIENCE)
+            return self._is_shown(names, resolved, begun + PATIENCE * waits)
         except (OSError, ValueError):
             return False  # in doubt it was not shown
         finally:
             self._spent += time.monotonic() - begun
 
     def _is_shown(self, names: Collection[str], resolved: str, end: float) -> bool:
-        """Do the work of `has_shown`; wait until `end` for a missing result. Raises OSError, ValueError."""
+        """Do the work of `has_shown`; wait until `end` for missing entries. Raises OSError, ValueError."""
         # The bytes of the ordinary file at `resolved`
         data, is_all = tail(resolved, LARGEST)
         if not is_all:
@@ -86,10 +93,13 @@ class Transcript:
             time.sleep(PAUSE)
 
     def _search(self, names: Collection[str], resolved: str, lines: list[str]) -> tuple[bool, bool]:
-        """Return ``(file was shown, a read of it has no result yet)``. Raises OSError, ValueError."""
+        """Return ``(file was shown, the transcript may tell more of its reads)``. Raises OSError, ValueError."""
         is_awaited = False
         for size in TAILS:
-            data, is_all = tail(self._path, size)
+            try:
+                data, is_all = tail(self._path, size)
+            except FileNotFoundError:
+                data, is_all = b"", True  # a new session's
             left, awaited = set(range(len(lines))), set()
             for call, text, first in self._looks(data, names, resolved):
                 if text is None:
@@ -103,7 +113,7 @@ class Transcript:
                 left.discard(len(lines) - 1)  # the empty line after the last line's end
             if not left:
                 return True, False
-            is_awaited = is_awaited or bool(awaited)
+            is_awaited = bool(awaited) or self._call not in data
             if is_all:
                 break
         return False, is_awaited
@@ -209,7 +219,7 @@ def _agent_of_parts(path: str, agent: str) -> str:
     return os.path.join(project, OF_AGENTS, session, f"agent-{agent}.jsonl")
 
 
-FORMS = {"blocks": Form(_of_blocks, _agent_of_blocks), "parts": Form(_of_parts, _agent_of_parts)}
+FORMS = {"blocks": Form(True, _of_blocks, _agent_of_blocks), "parts": Form(False, _of_parts, _agent_of_parts)}
 
 
 def _lines_with(mark: bytes, data: bytes) -> Iterator[tuple[int, bytes]]:

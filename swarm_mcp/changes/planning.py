@@ -212,13 +212,13 @@ class _Woven:
         self.path = path
         self._undone = undone
         self._persons = persons
-        self.undo = FileUndo(path)
         self.head, self.committed_at = commit.content, commit.at
-        self.is_readable = self._look() and not commit.is_large
-        if not self.is_readable:
-            return
-        present = self._found
-        history = History(path, self.undo.before or b"", present, notes=notes)
+        for _look in notes.rounds(os.path.dirname(path)):
+            self.is_readable: bool = self._look() and not commit.is_large
+            if not self.is_readable:
+                return
+            present = self._found
+            history = History(path, self.undo.before or b"", present, notes=notes)
         self.acts = history.acts
         first = self._first(history.moments, self.committed_at)
         self.moments: list[Moment] = history.moments[first:]
@@ -235,7 +235,7 @@ class _Woven:
 
     def _look(self) -> bool:
         """Read the present file. Return False if it has no versions: a link, a folder, a pipe, or too large."""
-        one = self.undo
+        self.undo = one = FileUndo(self.path)
         one.state = NO_FILE
         self._found = None
         try:

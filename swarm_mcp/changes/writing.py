@@ -229,10 +229,11 @@ def undo_of(path: str, session: tuple[str, str], since_ns: int, settled_ns: int,
 
     `settled_ns`: time of the last commit with the file, or of the last undo of it. Raises NoSuchUndo, OSError.
     """
-    one, found = _present(path)
-    if one.mode_before < 0:
-        return None  # a folder; its files come by themselves
-    acts = [act for act in History(path, b"", found, notes=notes).acts if act.at_ns > settled_ns]
+    for _look in notes.rounds(os.path.dirname(path)):
+        one, found = _present(path)
+        if one.mode_before < 0:
+            return None  # a folder; its files come by themselves
+        acts = [act for act in History(path, b"", found, notes=notes).acts if act.at_ns > settled_ns]
     own = [act for act in acts if act.author.session == session]
     if not own or own[-1].at_ns < since_ns:
         return None

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
+from swarm_mcp.play.models import Step
+
 from .client import Call, Client
 from .clients import ClaudeCode, Codex
 from .ground import wait_for
@@ -29,8 +31,7 @@ REFUSE = FAMILIES[:2]
 CODEX_MODELS = (Codex.plain_model, "gpt-5.6-terra", "gpt-6-luna", Codex.code_model)
 SEEN = pytest.mark.promise(
     "a whole-file write over a change that the model has not seen is denied, whatever the model",
-    # Claude Code's own file of a session is a moment late: a model that writes at once has not been seen to read.
-    only=(CODEX_MODELS[-1],),
+    only=(FAMILIES[-1], CODEX_MODELS[-1]),
 )
 Calls = Callable[[Client, str], list[Call]]
 
@@ -127,6 +128,7 @@ def played(client: Client, cases: dict[str, Case], extra: tuple[str, ...]) -> tu
     return {file: outcome(client, file) for file in cases}, dict(zip((file for file, _call in then), told, strict=True))
 
 
+@SEEN
 @pytest.mark.only("claude-code")
 @pytest.mark.parametrize("model", FAMILIES)
 def test_claude_code(client: Client, model: str) -> None:
@@ -169,6 +171,19 @@ def test_a_sub_agent_is_held_to_what_it_has_read_itself(client: Client, model: s
         live.go_on()
     assert wait_for(lambda: len(client.results("errand")) == 3, 30), client.results("errand")
     assert [outcome(client, file) for file in files] == ["both", "kept"], client.results("errand")
+
+
+@SEEN
+@pytest.mark.only("claude-code")
+@pytest.mark.parametrize("model", FAMILIES[::2])
+def test_a_read_beside_the_write_counts(client: Client, model: str) -> None:
+    """Both in one answer of the model."""
+    ground = client.ground
+    both = Step((client.read("notes.md"), client.create("notes.md", PEERS_AND_MINE)))
+    with client.held("work", client.shell("true"), both, at=1, extra=("--model", model)) as live:
+        PlayedPeer(ground).edits("notes.md", "line one", "PEER")
+        live.go_on()
+    assert outcome(client, "notes.md") == "both", client.results("work")
 
 
 @SEEN

@@ -160,9 +160,10 @@ class Fold:
         self, path: str, committed: bytes | None = None, until_ns: int = 0, notes: Notes | None = None
     ):  # fmt: skip
         self.path = path
-        data, present = _present(self.path)
-        if until_ns:
-            data = b""
+        self._notes = notes or Notes()
+        for _look in self._notes.rounds(os.path.dirname(path)):
+            data, present = _present(path)
+            history = History(path, data * (not until_ns), present, until_ns, self._notes)
         if committed is None:
             committed = _committed(self.path, SECONDS)
         # Raise NoLines if a file with this content in the last commit has no lines
@@ -172,8 +173,6 @@ class Fold:
             raise NoLines("a git-lfs pointer in the last commit")
         self.ignores_ends = bool(committed) and b"\r\n" not in committed
         self.head = split_lines(committed)
-        self._notes = notes or Notes()
-        history = History(path, data, present, until_ns, self._notes)
         self.removed: list[Element] = []  # in the order of their removal
         self.alive: list[Element] = []
         self.hunks: list[Hunk] = []

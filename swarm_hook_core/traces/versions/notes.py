@@ -1,7 +1,8 @@
 """The journals, versions and inputs of a place, each read once: for a question about many of its files.
 
 A question about one file reads them as well. One about many files makes `Notes`, and hands them on to each `History`:
-so it costs as much for each file, however many there are. Later entries and versions are not seen.
+so it costs as much for each file, however many there are. Later entries and versions are not seen, but for
+`Notes.rounds`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from swarm_hook_core.traces import (
     names_in,
     place_of,
     seen,
+    state_of,
     told_ends,
     version_name,
 )
@@ -25,7 +27,7 @@ from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.unread import Reading, UnreadCommands
 from swarm_hook_core.traces.versions.locked import is_of
 from swarm_hook_core.traces.versions.replay import Inputs
-from swarm_hook_core.traces.versions.stored import Version, ended_at, found_at, journals_of, kept_by
+from swarm_hook_core.traces.versions.stored import Version, ended_at, found_at, journal_files, journals_of, kept_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _ENDING = {b"over", b"is", *seen.CALLS}  # kinds of entries that tell the end of an earlier call
 _MANY = ("kept", "ran", "runs", "clears")  # kinds of entries that are no file's own
+MOMENTS = 3  # looks at a file, while sessions go on to note something
 
 
 class Ends:
@@ -152,6 +155,9 @@ class PlaceNotes:
 
     def __init__(self, place: str):
         self.place = place
+        # A new journal changes the folder. Looks at folders with many versions would cost each file its own.
+        paths = [place, *(path for _name, path in journal_files(place))]
+        self._states = {path: state_of(path) for path in paths}
         self.journals = {name: JournalNotes(place, name, data) for name, data in journals_of(place).items()}
         self.ended = ended_at(place)
         self._kept_before = {
@@ -161,6 +167,10 @@ class PlaceNotes:
         self._base = base = kept_dir(place)
         self._names = {name: sorted(names_in(os.path.join(base, name))) for name in names_in(base)}  # of versions
         self._kept: dict[str, tuple[list[int], list[tuple[str, Version]]]] = {}
+
+    def is_current(self) -> bool:
+        """Return True if nothing was noted here since then."""
+        return all(state_of(path) == state for path, state in self._states.items())
 
     def owner_by(self, name: str) -> tuple[str, str]:
         """Return ``(runtime, session id)`` of the session with this journal; its id may be abridged there."""
@@ -208,6 +218,19 @@ class Notes:
         if place not in self._places:
             self._places[place] = PlaceNotes(place)
         return self._places[place]
+
+    def rounds(self, folder: str) -> Iterator[None]:
+        """Yield once for each look at a file in `folder` and at the notes of it, until both are of one moment.
+
+        A write is noted before it is made. So a look is over if nothing was noted since the notes were read; else they
+        are read anew. The last of `MOMENTS` looks is taken as it is. Raises OSError.
+        """
+        for _moment in range(MOMENTS):
+            place = self.of(folder)
+            yield
+            if place.is_current():
+                return
+            self._places.pop(place.place, None)
 
 
 def _first_after(times: list[int], at_ns: int) -> float:

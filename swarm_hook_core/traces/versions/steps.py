@@ -137,6 +137,10 @@ class History:
             if present is not None:
                 now.changed_ns, now.mode = present.st_ctime_ns, present.st_mode & 0o177 | 0o400
             known.append(now)
+        for after, before in zip(known[::-1], known[-2::-1]):
+            # A version without the note of its call, not yet or never, of a file that has not changed since
+            if before.changed_ns is None and 0 < (after.changed_ns or 0) < before.at_ns - SLACK_NS:
+                before.changed_ns = after.changed_ns
         self.moments = known[:1]
         self._steps: list[Step] = []
         for before, after in zip(known, known[1:]):
@@ -150,7 +154,7 @@ class History:
         """Return all that may have changed the file between the last commit and the first Moment."""
         first = self.moments[0]
         acts = [act for act in self.acts if act.at_ns < first.at_ns]
-        return (*authors_of([*acts, *self._commands_at([first.changed_ns or 0], first)]), PERSON)
+        return (*authors_of([*acts, *self._commands_at([first.changed_ns], first, 0)]), PERSON)
 
     def writers(self) -> tuple[Author, ...]:
         """Return all sessions with a call that may have written the file, the last one first."""
@@ -288,7 +292,7 @@ class History:
             command = self._only_command(self.moments[-1].at_ns, after)
             if command is not None:
                 return (command,)
-        return (*authors_of([*others, *self._commands_at([after.changed_ns or 0], after)]), PERSON)
+        return (*authors_of([*others, *self._commands_at([after.changed_ns], after, self.moments[-1].at_ns)]), PERSON)
 
     def _authors(self, before: Moment, after: Moment, acts: list[Act]) -> tuple[Author, ...]:
         """Return all that may have made a step without known inputs."""
@@ -306,8 +310,8 @@ class History:
         command = self._only_command(before.at_ns, after)
         if command is not None:
             return (command,)
-        changes = [after.changed_ns or 0] if others is None else others
-        return (*authors_of([*acts, *self._commands_at(changes, after)]), PERSON)
+        changes = [after.changed_ns] if others is None else others
+        return (*authors_of([*acts, *self._commands_at(changes, after, before.at_ns)]), PERSON)
 
     def _only_command(self, since_ns: int, after: Moment) -> Author | None:
         """Return the author of the command that alone can have made the last change before `after`, or None.
@@ -341,17 +345,21 @@ class History:
             return False
         return not self._states.has_before(name, own[-1].at_ns, act.at_ns)  # its version was pruned
 
-    def _commands_at(self, changes: Collection[int], before: Moment) -> list[Act]:
+    def _commands_at(self, changes: Collection[int | None], before: Moment, since_ns: int) -> list[Act]:
         """Return the commands with unknown files that ran at one of these times of change.
 
-        Only those that began before the Moment `before`: its content was kept as the others began.
+        If such a time is not known, all that ran after `since_ns`. In both cases those that began before the Moment
+        `before`: its content was kept as the others began.
         """
+        is_unknown = None in changes and before.exists  # the removal of a file leaves no time
+        times = [change or 0 for change in changes]
         return [
             act
             for act in self._commands
             if act.at_ns < before.at_ns
-            and any(
-                act.has_certainly_written_at(change) or (act.is_long and act.may_write_at(change)) for change in changes
+            and (
+                (is_unknown and act.end_ns > since_ns)
+                or any(act.has_certainly_written_at(at) or (act.is_long and act.may_write_at(at)) for at in times)
             )
         ]
 

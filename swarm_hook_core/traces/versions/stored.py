@@ -201,17 +201,21 @@ def journals_of(place: str) -> dict[str, bytes]:
     """Return ``{file name: entries}`` of the journals in `place`, also of sessions that have ended."""
     from swarm_hook_core.traces.told_ends import with_mark  # slow to load, and a cleaning does without
 
-    base = kept_dir(place)
-    paths = [(name, os.path.join(base, name, ENDED)) for name in names_in(base)]
-    paths += [(os.path.basename(path), path) for path in others_in(place, "")]
     found: dict[str, bytes] = {}
-    for name, path in paths:
+    for name, path in journal_files(place):
         try:
             data = journal.read(path)
         except OSError:
             continue  # removed just now, or not a journal
         found[name] = found.get(name, b"") + data  # a session may go on after its end
     return {name: with_mark(name, data) for name, data in found.items()}
+
+
+def journal_files(place: str) -> list[tuple[str, str]]:
+    """Return ``[(name, path)]`` of the same journals. An ended session's need not exist."""
+    base = kept_dir(place)
+    paths = [(name, os.path.join(base, name, ENDED)) for name in names_in(base)]
+    return paths + [(os.path.basename(path), path) for path in others_in(place, "")]
 
 
 def ended_at(place: str) -> dict[str, int]:

@@ -71,20 +71,25 @@ def writers_of(file: DirtyFile, git: Git, notes: Notes) -> Sequence[Author]:
 
 def _history(file: DirtyFile, notes: Notes) -> History | None:
     """Return the history of the file, a link itself included, or None if it cannot be read."""
-    data, present = b"", None
     try:
-        with FolderOf(file.path) as (name, folder):
-            present = os.lstat(name, dir_fd=folder)
-            if stat.S_ISREG(present.st_mode):
+        for _look in notes.rounds(os.path.dirname(file.path)):
+            history = History(file.path, *_present(file.path), notes=notes)
+        return history
+    except OSError:
+        return None  # it is unreadable, or its record
+
+
+def _present(path: str) -> tuple[bytes, os.stat_result | None]:
+    """Return ``(content, facts)``, without content for a link or a folder, without both for no file. Raises OSError."""
+    try:
+        with FolderOf(path) as (name, folder):
+            found = os.lstat(name, dir_fd=folder)
+            data = b""
+            if stat.S_ISREG(found.st_mode):
                 data = read(name, LIMIT_BYTES, folder)[1]
+            return data, found
     except (FileNotFoundError, NotADirectoryError):
-        pass  # removed
-    except OSError:
-        return None  # unreadable
-    try:
-        return History(file.path, data, present, notes=notes)
-    except OSError:
-        return None  # the record is unreadable
+        return b"", None  # removed
 
 
 def _last_writers(history: History) -> Sequence[Author]:

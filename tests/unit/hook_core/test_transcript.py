@@ -37,8 +37,8 @@ def file(tmp_path: Path) -> Path:
     return tmp_path.resolve() / "notes.md"
 
 
-def shown(written: Blocks, file: Path, agent: str = "") -> bool:
-    call = SimpleNamespace(folder=str(file.parent), agent=agent, transcript=str(written.path))
+def shown(written: Blocks, file: Path, agent: str = "", id: str = "") -> bool:
+    call = SimpleNamespace(folder=str(file.parent), agent=agent, transcript=str(written.path), id=id)
     config = SimpleNamespace(transcript=written.form)  # type: ignore[attr-defined]
     return Transcript(config, call).has_shown(str(file), os.path.realpath(file))
 
@@ -124,20 +124,56 @@ def test_a_sub_agent_knows_what_it_has_read_itself(written: Blocks, file: Path) 
     assert not shown(written, file, "a2")
 
 
-def test_a_result_that_is_not_noted_yet_is_waited_for(written: Blocks, file: Path, monkeypatch, limits: Limits) -> None:
+def in_pauses(monkeypatch: pytest.MonkeyPatch, limits: Limits, *deeds: Callable[[], object]) -> list[float]:
+    """Have `deeds` done in the pauses of a check, one in each. Return a list of the pauses, filled as it goes on."""
     paused: list[float] = []
 
     def pause(seconds: float) -> None:
-        paused.append(seconds)
-        if len(paused) == 2:
-            written.calls -= 1  # the same call
-            written.reads(file)
+        if seconds == transcript.PAUSE:  # not another part's
+            deeds[len(paused)]()
+            paused.append(seconds)
 
     monkeypatch.setattr(transcript.time, "sleep", pause)
     limits(transcript, PATIENCE=60)
+    return paused
+
+
+def nothing() -> None:
+    """Is done in a pause in which the client writes nothing."""
+
+
+def test_a_result_that_is_not_noted_yet_is_waited_for(
+    written: Blocks, file: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits
+) -> None:
+    def results() -> None:
+        written.calls -= 1  # the same call
+        written.reads(file)
+
+    paused = in_pauses(monkeypatch, limits, nothing, results)
     written.calls_read(file)
     assert shown(written, file)
     assert len(paused) == 2
+
+
+@pytest.mark.parametrize("agent", ["", "a1"])
+@pytest.mark.parametrize("has_read", [True, False])
+def test_reads_are_looked_for_until_the_transcript_tells_of_the_call_itself(
+    tmp_path: Path, file: Path, has_read: bool, agent: str, monkeypatch: pytest.MonkeyPatch, limits: Limits
+) -> None:
+    """Claude Code writes it a moment late, and makes the file with the first lines of a session or an agent."""
+    written = Blocks(tmp_path / "transcripts")
+    written.form = "blocks"  # type: ignore[attr-defined]
+    other = file.with_name("other.md")
+    other.write_text(CHANGED)
+
+    def flush() -> None:
+        written.reads(file if has_read else other, agent=agent)
+        written.add({"the call": "call_now"}, agent)
+
+    paused = in_pauses(monkeypatch, limits, nothing, lambda: written.reads(other, agent=agent), flush)
+    for _again in range(2):  # the second check finds all there
+        assert shown(written, file, agent, "call_now") is has_read
+        assert len(paused) == 3
 
 
 def test_a_result_that_never_comes_is_not_waited_for_long(written: Blocks, file: Path, limits: Limits) -> None:
@@ -162,7 +198,7 @@ def test_large_files_are_not_compared(written: Blocks, file: Path, limits: Limit
 def test_what_takes_long_ends(written: Blocks, file: Path, limits: Limits) -> None:
     written.reads(file)
     limits(transcript, MOST_SECONDS=0)
-    call = SimpleNamespace(folder=str(file.parent), agent="", transcript=str(written.path))
+    call = SimpleNamespace(folder=str(file.parent), agent="", transcript=str(written.path), id="")
     one = Transcript(SimpleNamespace(transcript=written.form), call)  # type: ignore[attr-defined]
     assert [one.has_shown(str(file), str(file)) for _ in range(2)] == [True, False]
 
@@ -206,6 +242,28 @@ def test_a_file_that_the_session_has_not_been_shown_is_not_overwritten(client: s
     told.reads(file)
     assert me.told(edit, part) == me.told(write, whole) == ""
     assert me.told("Bash", {"command": "echo x > notes.md"}) == ""  # in either way
+
+
+def test_only_what_may_be_lost_is_waited_for(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits
+) -> None:
+    me, told, changed = Player("claude-code", work), Blocks(tmp_path / "transcripts"), work / "notes.md"
+    me.transcript = str(told.path)
+    changed.write_text(CHANGED)  # a person's
+    paused = in_pauses(monkeypatch, limits, lambda: told.reads(changed))
+    for file, pauses in (work / "sub" / "deep.md", 0), (changed, 1):
+        assert me.ask("Write", {"file_path": str(file), "content": "MINE\n"}, id="call_now").silent
+        assert len(paused) == pauses
+
+
+def test_an_edit_that_is_told_of_a_change_does_not_wait(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits
+) -> None:
+    me, paused = Player("claude-code", work), in_pauses(monkeypatch, limits, nothing)
+    me.transcript = str(tmp_path / "late.jsonl")
+    Player("codex", work).edits("notes.md", "beta", "PEER")
+    edit = {"file_path": str(work / "notes.md"), "old_string": "gamma", "new_string": "x"}
+    assert "was changed by" in me.ask("Edit", edit, id="call_now").notice and not paused
 
 
 def test_what_was_read_may_be_removed_with_its_folder(work: Path, tmp_path: Path) -> None:
