@@ -161,8 +161,7 @@ def after_a_try(data: bytes, lines: list[bytes], since_ns: int, end_ns: int) -> 
     `data`: the journal. Entries that the checker has left already are not left again. Its writes of the same files are
     taken back where the file has another state now, or the call will not write it.
     """
-    left = [line for line in data.split(b"\n") if line.partition(b" ")[0].isdigit()]
-    left = [line for line in left if since_ns <= int(line.partition(b" ")[0]) < end_ns]
+    left = [raw for words, raw in heads(data) if since_ns <= int(words[0]) < end_ns]
     known = {_of_any_time(line) for line in left}
     taken_back = []
     for old in left:
@@ -172,6 +171,15 @@ def after_a_try(data: bytes, lines: list[bytes], since_ns: int, end_ns: int) -> 
         if _kind(old) == b"wrote" and about and not is_same:
             taken_back.append(head.replace(b" wrote ", b" wont ", 1) + b"\0" + rest.partition(b"\0")[0] + WITHDRAWN)
     return taken_back + [line for line in lines if _of_any_time(line.rstrip(b"\n")) not in known]
+
+
+def without_a_try(data: bytes, since_ns: int, end_ns: int) -> bytes:
+    """Return the journal `data` without what a checker has left from `since_ns` to `end_ns` for a call.
+
+    To that call, its own notes would be those of an earlier one: of a write that is over, of a word that was heard.
+    """
+    left = {raw for words, raw in heads(data) if since_ns <= int(words[0]) < end_ns and words[1] != b"session"}
+    return b"\n".join(raw for raw in data.split(b"\n") if raw not in left)
 
 
 def _kind(line: bytes) -> bytes:

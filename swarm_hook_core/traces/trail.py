@@ -365,6 +365,13 @@ class Trail:
         self._left += self._lines
         self._lines = {}
 
+    def before_a_try(self, own: bytes) -> bytes:
+        """Return the session's journal `own` without the entries that a checker has left for this very call."""
+        tried_ns = caller.tried_ns()
+        if tried_ns:
+            own = journal.without_a_try(own, tried_ns, self._made_ns)
+        return own
+
     def leave_or_record(self) -> None:
         """Leave the entries, or record a fault, as of a full disk: others' traces can be read all the same."""
         try:

@@ -271,15 +271,18 @@ def state_of_store(ended: Ended, ground: Ground) -> tuple[list[str], Left | None
 
 
 def whole_undos(ended: Ended, ground: Ground) -> list[str]:
-    """An undo of two files that was cut short is made or taken back as a whole, at the latest by the next command."""
+    """An undo of two files that was cut short is made or taken back as a whole, at the latest by the next command.
+
+    Where a fault has met the edit, its hook may have noted nothing (SPEC 5.8): such an edit counts as a person's.
+    """
     if "edits_two_and_undoes" not in ended.roles or not ended.did(KILL, FAIL):
         return []
     if any("left alone" in told for told in recover()):  # a person has saved a file since
         return []
     found = [f"the undo {folder} can be neither made nor taken back" for folder in unreadable()]
     for process, role in enumerate(ended.roles):
-        undone = [words for other, words in ended.words if other == process and words[0] == "undoes"]
-        if role == "edits_two_and_undoes" and undone:
+        own = [words[0] for other, words in ended.words if other == process]
+        if role == "edits_two_and_undoes" and "undoes" in own and "errs" not in own[: own.index("undoes")]:
             texts = [content(os.path.join(ground.work, name)) for name in ("notes.md", "other.md")]
             if len({f"\n{process}.0\n".encode() in text for text in texts}) > 1:
                 found.append(f"the undo of {process} was made in one of two files")

@@ -39,8 +39,13 @@ def _at(words: Lines, *deed: str) -> list[tuple[int, int]]:
 
 
 def whole(ended: Ended, text: str) -> Iterator[str]:
-    """Yield that a process has left half a file: undo and restore, in the middle of them, leave a whole one."""
+    """Yield that a process has left half a file: undo and restore, in the middle of them, leave a whole one.
+
+    Behind the kill another session may replace the file: with the change undone there is nothing to lose (SPEC 5.3).
+    """
     for process in ended.killed:
+        if any(at > ended.words.index((process, ["dies"])) for at, _other in _at(ended.words, "wrote", "Write")):
+            continue
         own = [words[0] for other, words in ended.words if other == process and words[0] != "dies"]
         if own[-1:] in (["undoes"], ["restores"]) and "last\n" not in text:
             yield f"{process} was killed, and has left half a file"
