@@ -169,12 +169,18 @@ def persons_lines(ended: Ended, ground: Ground) -> list[str]:
     is_restored = any(words[0] == "restores" for _process, words in ended.words)
     for name in alone:
         if name not in lines:
-            found += [f"the person's line {name} was lost"] * (not is_restored)
+            found += [f"the person's line {name} was lost"] * (not is_restored and not cut_short(ended))
         elif name in behind_commands(ended) or is_restored:
             continue
         elif not any(author.is_person for author in lines[name].authors):
             found.append(f"the person's line {name} counts as another's")
     return found
+
+
+def cut_short(ended: Ended) -> bool:
+    """Return True if a client was killed in the middle of a write of its own: half a file is no deed of swarm's."""
+    own = [words for process, words in ended.words if process in ended.killed]
+    return any(words[0] in ("writes", "wrote") and then == ["dies"] for words, then in zip(own, own[1:]))
 
 
 def lines_saved_alone(ended: Ended) -> list[str]:

@@ -169,7 +169,7 @@ class History:
         if before.tool == SAVING and after.tool == SAVED and before.journal == after.journal == PERSONS:
             self._go_to(after, (PERSON,))
             return
-        acts = [act for act in self.acts if act.at_ns < after.at_ns and act.end_ns > before.at_ns and not act.is_over]
+        acts = [act for act in self.acts if act.at_ns < after.at_ns and not act.is_over and _lasts_at(act, before)]
         found = self._explained(before, after, acts)
         if found is None:
             if len(acts) == 1:
@@ -413,6 +413,12 @@ class _States:
         """Return the times of change noted by calls between the two times."""
         start, end = bisect_right(self._changes, (since_ns, 1 << 63)), bisect_left(self._changes, (until_ns,))
         return [changed_ns for _at_ns, changed_ns in self._changes[start:end]]
+
+
+def _lasts_at(act: Act, before: Moment) -> bool:
+    """Return True if the call may not have been over then. A mark of its end has a file's time, which lags behind."""
+    slack_ns = SLACK_NS if act.input else 0  # an input tells its own write
+    return act.end_ns + slack_ns > before.at_ns
 
 
 def _hides_changes(before: Moment, acts: Iterable[Act]) -> bool:
