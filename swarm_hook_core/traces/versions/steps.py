@@ -137,6 +137,7 @@ class History:
             if present is not None:
                 now.changed_ns, now.mode = present.st_ctime_ns, present.st_mode & 0o177 | 0o400
             known.append(now)
+        known = _with_whole_undos(known)
         self.moments = known[:1]
         self._steps: list[Step] = []
         for before, after in zip(known, known[1:]):
@@ -417,8 +418,7 @@ class _States:
 
 def _lasts_at(act: Act, before: Moment) -> bool:
     """Return True if the call may not have been over then. A mark of its end has a file's time, which lags behind."""
-    slack_ns = SLACK_NS if act.input else 0  # an input tells its own write
-    return act.end_ns + slack_ns > before.at_ns
+    return act.end_ns + SLACK_NS * bool(act.input) > before.at_ns  # an input tells its own write
 
 
 def _hides_changes(before: Moment, acts: Iterable[Act]) -> bool:
@@ -435,6 +435,18 @@ def _content_of(moment: Moment) -> bytes | None:
 
 def _is_undo(before: Moment, after: Moment) -> bool:
     return before.tool == after.tool == UNDO and before.journal == after.journal and after.is_after and before.is_look
+
+
+def _with_whole_undos(known: list[Moment]) -> list[Moment]:
+    """Return the Moments without looks of others between the two of an undo, at what it found or left: it is one step."""
+    found: list[Moment] = []
+    for one in known:
+        begins = [at for at, before in enumerate(found) if _is_undo(before, one)]
+        inner = found[begins[-1] + 1 :] if begins else []
+        if inner and {_content_of(each) for each in inner} <= {_content_of(found[begins[-1]]), _content_of(one)}:
+            del found[begins[-1] + 1 :]
+        found.append(one)
+    return found
 
 
 # The commits that HEAD has had since some time, by its reflog, and the content that they have of a file.
