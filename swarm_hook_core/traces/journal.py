@@ -176,7 +176,7 @@ def after_a_try(data: bytes, lines: list[bytes], since_ns: int, end_ns: int) -> 
 
 
 def without_a_try(data: bytes, since_ns: int, end_ns: int) -> bytes:
-    """Return the journal `data` without what a checker has left from `since_ns` to `end_ns` for a call.
+    """Return the journal `data` without the entries that a checker has left from `since_ns` to `end_ns` for a call.
 
     To that call, its own notes would be those of an earlier one: of a write that is over, of a word that was heard.
     """

@@ -172,7 +172,7 @@ class Undoing:
     def _pending(self, file: FileUndo, whose: tuple[str, str], plan: Plan, notes: Notes) -> str:
         """Return words about a write of another session that was let pass and is not made yet, or "".
 
-        Once this undo is noted (`FileUndo.at_ns`), a call whose check began later meets the note, and waits.
+        Once this undo is noted (`FileUndo.at_ns`), a call with a later check meets the note, and waits.
         """
         path, now = file.path, time.time()
         state = state_of(path)

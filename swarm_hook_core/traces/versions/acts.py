@@ -294,7 +294,7 @@ def note_undo(path: str, mark: str, at_ns: int, by: tuple[str, str]) -> None:
 
 
 def withdraw_undo(path: str, at_ns: int, by: tuple[str, str]) -> None:
-    """Take back the note of an undo at this time, which others take for a write to come. Raises OSError."""
+    """Take back the note of an undo at this time: others take it for a write to come. Raises OSError."""
     if by[1] and at_ns:
         file = os.path.join(place_of(os.path.dirname(path)), journal_name(*by))
         lines = [entry_line(at_ns, "wont", "", UNDO, key, "wrote") for key in keys_of(path)]

@@ -417,7 +417,7 @@ class _States:
 
 
 def _lasts_at(act: Act, before: Moment) -> bool:
-    """Return True if the call may not have been over then. A mark of its end has a file's time, which lags behind."""
+    """Return True if the call may not have been over then. A mark of its end has a file's time: it lags behind."""
     return act.end_ns + SLACK_NS * bool(act.input) > before.at_ns  # an input tells its own write
 
 
@@ -438,7 +438,7 @@ def _is_undo(before: Moment, after: Moment) -> bool:
 
 
 def _with_whole_undos(known: list[Moment]) -> list[Moment]:
-    """Return the Moments without looks of others between the two of an undo, at what it found or left: it is one step."""
+    """Return the Moments without peers' looks inside of an undo, at the content before or after it: it is one step."""
     found: list[Moment] = []
     for one in known:
         begins = [at for at, before in enumerate(found) if _is_undo(before, one)]
