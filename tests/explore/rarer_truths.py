@@ -17,7 +17,7 @@ def rarer_truths(ended: Ended, left: Left | None, text: str) -> Iterator[str]:
         yield from stale_commits(ended)
         yield from overtaken(ended.words)
         yield from undone_beside(ended.words)
-        yield from redone(ended.words, text)
+        yield from redone(ended, text)
     asked, ran = _at(ended.words, "asks", "Edit"), _at(ended.words, "runs")
     if _at(ended.words, "blamed") and asked and asked[0] > ran[0]:  # else the holder did not know of the command
         yield "a command that changes nothing is blamed for a change"
@@ -136,11 +136,13 @@ def undone_beside(words: Lines) -> Iterator[str]:
                 yield f"{process} has undone its change while {other} was about to write"
 
 
-def redone(words: Lines, text: str) -> Iterator[str]:
+def redone(ended: Ended, text: str) -> Iterator[str]:
     """Yield each line that a session has taken back and brought back, and that is gone though all others only edit."""
+    words = ended.words
     replaced = [*_at(words, "restores"), *_at(words, "swept"), *_at(words, "wrote", "Write")]
     for _done, process in [] if replaced else _at(words, "undid"):
-        if (process, ["not", "undone"]) not in words and f"\n{process}.0\n" not in text:
+        is_back = ended.roles[process] == "edits_and_undoes" and (process, ["not", "undone"]) not in words
+        if is_back and f"\n{process}.0\n" not in text:
             yield f"{process} has brought its line back, and it was lost"
 
 
