@@ -29,7 +29,8 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
     aside    a commit that was let pass, during which a hook puts changes aside; `key` is the top of the work tree,
              `text` the hook manager's name. See ``endings``
     back     it is over
-    before   an unparsed command, ``ran`` with the same time, may redirect into the file; `text`: the file's state
+    before   an unparsed command, ``ran`` with the same time, may redirect into the file; or the write noted at the same
+             time is withdrawn. `text`: the file's state
     kept     the content of each file with a version of this session is known as it was before the command of this time;
              `key` is its folder. See ``keeping``
     ran      an unparsed shell command of a session that was alone; `key` is its folder, `text` the command
@@ -172,8 +173,7 @@ def after_a_try(data: bytes, lines: list[bytes], since_ns: int, end_ns: int) -> 
     `data`: the journal. Entries that the checker has left already are not left again. Its writes of the same files are
     taken back where the file has another state now, or the call will not write it.
     """
-    left = [line for line in data.split(b"\n") if line.partition(b" ")[0].isdigit()]
-    left = [line for line in left if since_ns <= int(line.partition(b" ")[0]) < end_ns]
+    left = [raw for words, raw in heads(data) if since_ns <= int(words[0]) < end_ns]
     known = {_of_any_time(line) for line in left}
     taken_back = []
     for old in left:
@@ -182,7 +182,17 @@ def after_a_try(data: bytes, lines: list[bytes], since_ns: int, end_ns: int) -> 
         is_same = any(_kind(line) != b"wont" and line.partition(b"\0")[2].rstrip(b"\n") == rest for line in about)
         if _kind(old) == b"wrote" and about and not is_same:
             taken_back.append(head.replace(b" wrote ", b" wont ", 1) + b"\0" + rest.partition(b"\0")[0] + WITHDRAWN)
+            taken_back.append(head.replace(b" wrote ", b" before ", 1) + b"\0" + rest + b"\n")
     return taken_back + [line for line in lines if _of_any_time(line.rstrip(b"\n")) not in known]
+
+
+def without_a_try(data: bytes, since_ns: int, end_ns: int) -> bytes:
+    """Return the journal `data` without the entries that a checker has left from `since_ns` to `end_ns` for a call.
+
+    To that call, its own notes would be those of an earlier one: of a write that is over, of a word that was heard.
+    """
+    left = {raw for words, raw in heads(data) if since_ns <= int(words[0]) < end_ns and words[1] != b"session"}
+    return b"\n".join(raw for raw in data.split(b"\n") if raw not in left)
 
 
 def _kind(line: bytes) -> bytes:

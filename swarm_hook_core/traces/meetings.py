@@ -377,7 +377,7 @@ def _newest_of(
     def alike(entry: Entry) -> bool:
         for one, theirs in writes:
             is_alike = one is not entry and one.kind == "wrote" and one.text == entry.text
-            if is_alike and not 0 < theirs.ended_ns(one) < entry.at_ns:
+            if is_alike and not seen.was_over(theirs.ended_ns(one), entry.at_ns):
                 return True
         return own is not None and seen.wrote_alike(own, keys, entry)
 

@@ -450,8 +450,9 @@ class Journals:
         return self._own[place]
 
     def of_session(self, place: str) -> bytes:
-        """Return the journal of the session and all its agents in `place`."""
+        """Return the journal of the session and all its agents in `place`, without a checker's notes of this call."""
         own = self._entries_of(os.path.join(place, self._trail.own_name), journal.read_own)
+        own = self._trail.before_a_try(own)
         return journal.as_seen_in(self._trail.top_of(place), own)
 
     def _siblings_in(self, place: str) -> Siblings | None:

@@ -44,7 +44,7 @@ def has_seen(
             return False
         # Both calls found the file in the same state: the other's write may have come after the session's own, or
         # before it ended.
-        return not _is_alike(entry, last) or (ended_ns is not None and 0 < ended_ns() < last.at_ns)
+        return not _is_alike(entry, last) or (ended_ns is not None and was_over(ended_ns(), last.at_ns))
     if last.text != state:
         return state == NO_FILE
     # A file's times do not change within a tick: a write after the look may have left the same state.
@@ -88,7 +88,15 @@ def wrote_alike(own: bytes, keys: Collection[str], entry: Entry) -> bool:
     Then either of the two writes may have changed the file, unless the session's own call was over before.
     """
     wrote = (one for key in keys for one in journal.newest_first(own, key, ("wrote",)))
-    return any(_is_alike(entry, one) and not 0 < ended_ns(own, one) < entry.at_ns for one in wrote)
+    return any(_is_alike(entry, one) and not was_over(ended_ns(own, one), entry.at_ns) for one in wrote)
+
+
+def was_over(ended_ns: int, at_ns: int) -> bool:
+    """Return True if a call with this end, 0 if unknown, was over by the time `at_ns` of the clock.
+
+    A mark of an end has a file's time: it lags behind.
+    """
+    return 0 < ended_ns < at_ns - journal.SLACK_NS
 
 
 def ended_ns(data: bytes, entry: Entry) -> int:

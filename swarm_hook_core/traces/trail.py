@@ -94,7 +94,7 @@ class Trail:
         self._lines: dict[str, list[bytes]] = {}  # place -> lines to append
         self._left: list[str] = []  # places with lines of this call
         self._made_ns = time.time_ns()
-        self._written: dict[str, int] = {}  # path -> time of its entry ``wrote``
+        self._written: dict[str, tuple[int, str]] = {}  # path -> time and state of its entry ``wrote``
         self._begun: list[tuple[str, int]] = []  # folder and time of each entry of `_begin`
         self.lost: dict[str, tuple[str, str]] = {}  # path -> result of ``keeping.lost``, and the file's state then
         self._real: Callable[[str], str] | None = None  # from ``paths.real_paths``, once a path was resolved
@@ -238,11 +238,12 @@ class Trail:
         given = keeping.known_input(self, sent)
         keeps_each = keeps_each or _MOVES in given  # the lines of a file that is moved keep their owners
         written = {}
+        self._written = {}
         for path in paths:
             written[path] = at_ns = time.time_ns()
             keeping.before(self, path, at_ns, keeps_each, bool(given))
-            self.note("wrote", path, at_ns=at_ns)
-        self._written = written
+            self._written[path] = at_ns, state_of(path)
+            self.note("wrote", path, self._written[path][1], at_ns)
         if written and given and not self.is_asked:
             keeping.write_input(self, written, given)
         if self.merges:
@@ -365,6 +366,13 @@ class Trail:
         self._left += self._lines
         self._lines = {}
 
+    def before_a_try(self, own: bytes) -> bytes:
+        """Return the session's journal `own` without the entries that a checker has left for this very call."""
+        tried_ns = caller.tried_ns()
+        if tried_ns:
+            own = journal.without_a_try(own, tried_ns, self._made_ns)
+        return own
+
     def leave_or_record(self) -> None:
         """Leave the entries, or record a fault, as of a full disk: others' traces can be read all the same."""
         try:
@@ -405,10 +413,12 @@ class Trail:
     def withdraw(self) -> None:
         """Collect that the noted writes and commands are withdrawn: the call is checked beside others after all.
 
-        Else the call would take its own note for a write that it has made.
+        Else the call would take its own note for a write that it has made. The versions that were kept stay: an entry
+        says that no call wrote after them.
         """
-        for path, at_ns in self._written.items():
+        for path, (at_ns, text) in self._written.items():
             self.note("wont", path, "wrote", at_ns)
+            self.note("before", path, text, at_ns)
         for folder, at_ns in self._begun:
             self.note_at(folder, "wont", "wrote", at_ns)
         self._written, self._begun = {}, []

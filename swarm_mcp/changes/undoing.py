@@ -16,6 +16,7 @@ from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of, told_ends
 from swarm_hook_core.traces.changed_lines import split_lines
 from swarm_hook_core.traces.others import OVERDUE_SECONDS, WRITES
+from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.changes import records
@@ -139,7 +140,7 @@ class Undoing:
 
     def _checked(self, plan: Plan, whose: tuple[str, str], is_partial: bool) -> Plan:
         problems = [(problem.path, self.words_for(problem, whose)) for problem in _joined(plan.problems)]
-        pending = [(one.path, words) for one in plan.files if (words := self._pending(one.path, whose, plan))]
+        pending = [(one.path, words) for one in plan.files if (words := self._pending(one, whose, plan, plan.notes))]
         if (problems or pending) and not is_partial:
             lines = [f"- {named(os.path.relpath(path, self.folder))}{words}" for path, words in [*problems, *pending]]
             if len(lines) > LISTED:
@@ -168,17 +169,22 @@ class Undoing:
             where = ":"
         return f"{where} {', '.join(filter(None, [who, problem.reason]))}"
 
-    def _pending(self, path: str, whose: tuple[str, str], plan: Plan) -> str:
-        """Return words about a write of another session that was let pass and is not made yet, or ""."""
-        now, state = time.time(), state_of(path)
+    def _pending(self, file: FileUndo, whose: tuple[str, str], plan: Plan, notes: Notes) -> str:
+        """Return words about a write of another session that was let pass and is not made yet, or "".
+
+        Once this undo is noted (`FileUndo.at_ns`), a call with a later check meets the note, and waits.
+        """
+        path, now = file.path, time.time()
+        state = state_of(path)
         undone_ns = max((undo.at_ns for undo in plan.undone.get(path, ())), default=0)
         own = ""
         if self.session is not None:
             own = journal_name(self.session.runtime or "", self.session.session_id or "")
-        for name, noted in plan.notes.of(os.path.dirname(path)).journals.items():
+        for name, noted in notes.of(os.path.dirname(path)).journals.items():
             entries = [found for key in keys_of(path) if (found := next(noted.of_file(key, WRITES), None))]
             for entry in entries:
-                is_open = entry.kind == "will" or (entry.kind == "wrote" and entry.text == state)
+                waits = own and 0 < file.at_ns < entry.at_ns
+                is_open = (entry.kind == "will" and not waits) or (entry.kind == "wrote" and entry.text == state)
                 is_new = now - entry.at_ns / 1e9 < OVERDUE_SECONDS
                 is_new = is_new and entry.at_ns > undone_ns  # a file that was undone had been written
                 if not (name != own and is_open and is_new):
@@ -216,9 +222,17 @@ class Undoing:
             by = (self.session.runtime or "", self.session.session_id)
         record = Record(os.urandom(4).hex(), whose, by, undoes)
         record.files = plan.files
+
+        def look_again(step: str) -> None:
+            notes = Notes()  # a write may have been let pass since the plan
+            for one in plan.files if step == "save" else ():
+                words = self._pending(one, whose, plan, notes)
+                if words:
+                    raise NotUndone(f"nothing was undone: {named(one.path)}{words}", is_passing=True)
+
         with self._locks([one.path for one in plan.files], whose):
             try:
-                write(record)
+                write(record, look_again)
             except OSError as error:
                 raise SwarmError(f"nothing was undone: {error.strerror or error}: {error.filename or ''}") from None
         self._tell(record)

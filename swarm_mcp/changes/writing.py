@@ -26,7 +26,7 @@ from swarm_hook_core.traces import (
     journal_name,
     state_of,
 )
-from swarm_hook_core.traces.versions.acts import PERSON, Act, note_undo
+from swarm_hook_core.traces.versions.acts import PERSON, Act, note_undo, withdraw_undo
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History
 from swarm_mcp.changes.dirty import LARGEST, present, state_now
@@ -79,6 +79,9 @@ def write(record: Record, reached: Callable[[str], object] = str) -> None:
             written.pop()  # another's by now
         _put_back(written)
         record.forget()
+        with contextlib.suppress(OSError):  # a full disk: others take the note for a write to come, two minutes at most
+            for one in record.files:
+                withdraw_undo(one.path, one.at_ns, record.by)
         raise
     reached("finish")
     _finish(record)

@@ -11,7 +11,7 @@ from support import turns
 
 from swarm_hook_core.process import start_time
 from swarm_hook_core.state import client_note, write_private
-from swarm_hook_core.traces import journal, journal_name
+from swarm_hook_core.traces import UNDO, journal, journal_name
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
@@ -131,12 +131,12 @@ class Ground:
             return file.read() != self.template[self.store]
 
     def writes_noted(self, process: int) -> int:
-        """Return the number of writes in the journals of a process's session, without those that were taken back."""
+        """Return the number of writes in the journals of a process's session, without undos and those taken back."""
         name = journal_name("claude-code", session_id(process))
         found = [path for path in files(self.state) if os.path.basename(path) == name]
         lines = [line for path in found for line in journal.read(path).split(b"\n")]
         heads = [line.partition(b"\0")[0].split(b" ") for line in lines]
-        return len({head[0] for head in heads if head[1:2] == [b"wrote"]})
+        return len({head[0] for head in heads if head[1:2] == [b"wrote"] and head[3:] != [UNDO.encode()]})
 
     def left(self, ending: str) -> list[str]:
         """Return all files below the ground with names of this ending, relative to it, sorted."""

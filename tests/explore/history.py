@@ -367,7 +367,8 @@ def waits(ended: Ended) -> list[Held]:
 def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
     """Return the files that sessions have for their turns: at `turn` a written file is its writer's until the turn ends.
 
-    Not `is_sure`: also those that a write may have, for a refusal.
+    Not `is_sure`: also those that a write may have, for a refusal. A session has a file as its journal says (SPEC 6):
+    where a fault has met a denied call, the note that takes the file may stand until the turn ends.
     """
     if ended.level != "turn" or (is_sure and (ended.did(FAIL, JUMP) or ended.killed)):
         return []
@@ -383,6 +384,8 @@ def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
             began.setdefault(process, (asked[process], at))
             let.add(process)
         elif words[0] == "denied" and process in began and process not in let:
+            if (process, ["errs"]) in ended.words[asked[process] : at]:
+                continue
             first, at_first = began.pop(process)
             found.append(Held(f"instance-{process}", "notes.md", 0, first, at_first, at_first, over=at))
         elif words[:2] == ["frees", "notes.md"] and process in began:  # a release ends the turn's hold as well

@@ -169,12 +169,18 @@ def persons_lines(ended: Ended, ground: Ground) -> list[str]:
     is_restored = any(words[0] == "restores" for _process, words in ended.words)
     for name in alone:
         if name not in lines:
-            found += [f"the person's line {name} was lost"] * (not is_restored)
+            found += [f"the person's line {name} was lost"] * (not is_restored and not cut_short(ended))
         elif name in behind_commands(ended) or is_restored:
             continue
         elif not any(author.is_person for author in lines[name].authors):
             found.append(f"the person's line {name} counts as another's")
     return found
+
+
+def cut_short(ended: Ended) -> bool:
+    """Return True if a client was killed in the middle of a write of its own: half a file is no deed of swarm's."""
+    own = [words for process, words in ended.words if process in ended.killed]
+    return any(words[0] in ("writes", "wrote") and then == ["dies"] for words, then in zip(own, own[1:]))
 
 
 def lines_saved_alone(ended: Ended) -> list[str]:
@@ -271,15 +277,18 @@ def state_of_store(ended: Ended, ground: Ground) -> tuple[list[str], Left | None
 
 
 def whole_undos(ended: Ended, ground: Ground) -> list[str]:
-    """An undo of two files that was cut short is made or taken back as a whole, at the latest by the next command."""
+    """An undo of two files that was cut short is made or taken back as a whole, at the latest by the next command.
+
+    Where a fault has met the edit, its hook may have noted nothing (SPEC 5.8): such an edit counts as a person's.
+    """
     if "edits_two_and_undoes" not in ended.roles or not ended.did(KILL, FAIL):
         return []
     if any("left alone" in told for told in recover()):  # a person has saved a file since
         return []
     found = [f"the undo {folder} can be neither made nor taken back" for folder in unreadable()]
     for process, role in enumerate(ended.roles):
-        undone = [words for other, words in ended.words if other == process and words[0] == "undoes"]
-        if role == "edits_two_and_undoes" and undone:
+        own = [words[0] for other, words in ended.words if other == process]
+        if role == "edits_two_and_undoes" and "undoes" in own and "errs" not in own[: own.index("undoes")]:
             texts = [content(os.path.join(ground.work, name)) for name in ("notes.md", "other.md")]
             if len({f"\n{process}.0\n".encode() in text for text in texts}) > 1:
                 found.append(f"the undo of {process} was made in one of two files")

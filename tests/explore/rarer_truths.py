@@ -21,6 +21,7 @@ def rarer_truths(ended: Ended, left: Left | None, text: str) -> Iterator[str]:
         yield from replaced_unseen(ended.words, text)
         yield from edited_beside(ended)
         yield from removed_over(ended.words)
+        yield from redone(ended, text)
     asked, ran = _at(ended.words, "asks", "Edit"), _at(ended.words, "runs")
     if _at(ended.words, "blamed") and asked and asked[0] > ran[0]:  # else the holder did not know of the command
         yield "a command that changes nothing is blamed for a change"
@@ -43,8 +44,13 @@ def _at(words: Lines, *deed: str) -> list[tuple[int, int]]:
 
 
 def whole(ended: Ended, text: str) -> Iterator[str]:
-    """Yield that a process has left half a file: undo and restore, in the middle of them, leave a whole one."""
+    """Yield that a process has left half a file: undo and restore, in the middle of them, leave a whole one.
+
+    Behind the kill another session may replace the file: with the change undone there is nothing to lose (SPEC 5.3).
+    """
     for process in ended.killed:
+        if any(at > ended.words.index((process, ["dies"])) for at, _other in _at(ended.words, "wrote", "Write")):
+            continue
         own = [words[0] for other, words in ended.words if other == process and words[0] != "dies"]
         if own[-1:] in (["undoes"], ["restores"]) and "last\n" not in text:
             yield f"{process} was killed, and has left half a file"
@@ -175,6 +181,16 @@ def removed_over(words: Lines) -> Iterator[str]:
     made = [at for at, _process in _at(words, "wrote", "Write", f"{FOLDER}/new.md")]
     if any(at > made[0] for at, _process in _at(words, "writes", "Bash", FOLDER) if made):
         yield "a new file was removed with its folder"
+
+
+def redone(ended: Ended, text: str) -> Iterator[str]:
+    """Yield each line that a session has taken back and brought back, and that is gone though all others only edit."""
+    words = ended.words
+    replaced = [*_at(words, "restores"), *_at(words, "swept"), *_at(words, "wrote", "Write")]
+    for _done, process in [] if replaced else _at(words, "undid"):
+        is_back = ended.roles[process] == "edits_and_undoes" and (process, ["not", "undone"]) not in words
+        if is_back and f"\n{process}.0\n" not in text:
+            yield f"{process} has brought its line back, and it was lost"
 
 
 def deaths_told(ended: Ended, left: Left) -> Iterator[str]:

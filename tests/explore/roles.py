@@ -131,8 +131,8 @@ def edits_and_undoes(me: Process) -> None:
     me.write("notes.md", "Edit", f"{me.number}.0\n")
     whose = ("claude-code", me.session_id)
     with Store(me.ground.store) as store:
-        undoing = Undoing(store, store.instances.get(me.id), me.ground.work)
-        undo.write = lambda record: write(record, lambda step: _undo_step(me, step))
+        undoing = Undoing(store, store.instances.live(me.id), me.ground.work)
+        undo.write = lambda record, look: write(record, lambda step: (look(step), _undo_step(me, step)))
         time.sleep(os.urandom(1)[0] % 12 / 1000)
         me.say("undoes")
         try:
@@ -161,7 +161,7 @@ def edits_two_and_undoes(me: Process) -> None:
     for name in ("notes.md", "other.md"):
         me.write(name, "Edit", f"{me.number}.0\n")
     with Store(me.ground.store) as store:
-        undoing = Undoing(store, store.instances.get(me.id), me.ground.work)
+        undoing = Undoing(store, store.instances.live(me.id), me.ground.work)
         me.say("undoes")
         try:
             if undoing.run(lambda: undoing.plan(whose, [], 0, False), whose, "", False)[1]:
@@ -176,7 +176,7 @@ def edits_and_restores(me: Process) -> None:
     me.write("notes.md", "Edit", f"{me.number}.0\n")
     time.sleep(6 * CLIENT_SECONDS)  # a person may save meanwhile
     with Store(me.ground.store) as store:
-        restoring = Restoring(store, store.instances.get(me.id), me.path("notes.md"))
+        restoring = Restoring(store, store.instances.live(me.id), me.path("notes.md"))
         me.say("restores")
         restoring.restore(restoring.choose(""), False, False)
         me.say("restored", os.path.basename(restoring.kept_now))

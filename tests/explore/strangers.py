@@ -291,8 +291,8 @@ STRANGERS = {
         "edits_two_and_undoes",
         "an undo that meets a disk error leaves half of the files undone",
         f"{CHANGES}/writing.py",
-        "        _put_back(written)\n        record.forget()\n        raise",
-        "        record.forget()\n        raise",
+        "        _put_back(written)\n        record.forget()\n        with",
+        "        record.forget()\n        with",
     ),
     "never_put_right": (
         "edits_two_and_undoes",
@@ -312,8 +312,8 @@ STRANGERS = {
         "edits_and_undoes",
         "an undo changes a file that another session is about to write",
         UNDO,
-        "        pending = [(one.path, words) for one in plan.files if (words := self._pending(one.path, whose, plan))]",
-        "        pending: list[tuple[str, str]] = []",
+        "            for entry in entries:\n                waits",
+        "            for entry in entries[:0]:\n                waits",
     ),
     "restore_in_place": (
         "restores_on_full_disk",

@@ -293,6 +293,14 @@ def note_undo(path: str, mark: str, at_ns: int, by: tuple[str, str]) -> None:
     append(file, lines, lambda: first_line(*owner, os.path.dirname(path)))
 
 
+def withdraw_undo(path: str, at_ns: int, by: tuple[str, str]) -> None:
+    """Take back the note of an undo at this time: others take it for a write to come. Raises OSError."""
+    if by[1] and at_ns:
+        file = os.path.join(place_of(os.path.dirname(path)), journal_name(*by))
+        lines = [entry_line(at_ns, "wont", "", UNDO, key, "wrote") for key in keys_of(path)]
+        append(file, lines, lambda: first_line(*by, os.path.dirname(path)))
+
+
 def journal_path(place: str) -> str:
     """Return the path of the journal of persons in `place`. It need not exist."""
     return os.path.join(kept_dir(place), PERSONS, JOURNAL)

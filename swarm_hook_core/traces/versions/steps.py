@@ -141,6 +141,7 @@ class History:
             # A version without the note of its call, not yet or never, of a file that has not changed since
             if before.changed_ns is None and 0 < (after.changed_ns or 0) < before.at_ns - SLACK_NS:
                 before.changed_ns = after.changed_ns
+        known = _with_whole_undos(known)
         self.moments = known[:1]
         self._steps: list[Step] = []
         for before, after in zip(known, known[1:]):
@@ -173,7 +174,7 @@ class History:
         if before.tool == SAVING and after.tool == SAVED and before.journal == after.journal == PERSONS:
             self._go_to(after, (PERSON,))
             return
-        acts = [act for act in self.acts if act.at_ns < after.at_ns and act.end_ns > before.at_ns and not act.is_over]
+        acts = [act for act in self.acts if act.at_ns < after.at_ns and not act.is_over and _lasts_at(act, before)]
         found = self._explained(before, after, acts)
         if found is None:
             if len(acts) == 1:
@@ -423,6 +424,11 @@ class _States:
         return [changed_ns for _at_ns, changed_ns in self._changes[start:end]]
 
 
+def _lasts_at(act: Act, before: Moment) -> bool:
+    """Return True if the call may not have been over then. A mark of its end has a file's time: it lags behind."""
+    return act.end_ns + SLACK_NS * bool(act.input) > before.at_ns  # an input tells its own write
+
+
 def _hides_changes(before: Moment, acts: Iterable[Act]) -> bool:
     """Return True if one of these calls may hide a change that was made between `before` and itself."""
     return any(act.at_ns > before.at_ns and not act.has_state for act in acts)
@@ -437,6 +443,18 @@ def _content_of(moment: Moment) -> bytes | None:
 
 def _is_undo(before: Moment, after: Moment) -> bool:
     return before.tool == after.tool == UNDO and before.journal == after.journal and after.is_after and before.is_look
+
+
+def _with_whole_undos(known: list[Moment]) -> list[Moment]:
+    """Return the Moments without peers' looks inside of an undo, at the content before or after it: it is one step."""
+    found: list[Moment] = []
+    for one in known:
+        begins = [at for at, before in enumerate(found) if _is_undo(before, one)]
+        inner = found[begins[-1] + 1 :] if begins else []
+        if inner and {_content_of(each) for each in inner} <= {_content_of(found[begins[-1]]), _content_of(one)}:
+            del found[begins[-1] + 1 :]
+        found.append(one)
+    return found
 
 
 # The commits that HEAD has had since some time, by its reflog, and the content that they have of a file.

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from unittest import mock
 
 import pytest
 from support.world import TEXT, Agent, World
+
+from swarm_hook_core.state import ended_mark
+from swarm_hook_core.traces import LOOK, journal_name, place_of, version_path
+from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.versions import keep
+from swarm_hook_core.traces.versions.lines import lines_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
 
@@ -43,6 +50,37 @@ class Scene(World):
         lines = self.swarm("blame", "--json", "notes.md").json["lines"]
         (line,) = [one for one in lines if one["text"] == text + "\n"]
         return any(author["is_person"] for author in line["authors"])
+
+
+def writers(file: Path, text: str) -> list[str]:
+    """The sessions that may have written the line of the file, empty for a person."""
+    return [author.session_id for line in lines_of(str(file)) if line.text == text.encode() for author in line.authors]
+
+
+def test_a_mark_that_lags_behind_the_clock_ends_no_call_before_its_write(tmp_path: Path) -> None:
+    world = World(tmp_path, "notes.md", "other.md")
+    me, peer, file = world.session("claude-code"), world.session("codex"), world.repo / "notes.md"
+    me.is_prompted()
+    peer.edit("other.md", "gamma", "PEER")
+    assert not me.ask("Edit", {"file_path": str(file), "old_string": "beta", "new_string": "MINE"}).denied
+    now, theirs = time.time_ns(), journal_name("codex", peer.session_id)
+    assert keep(str(file), f"{version_path(place_of(str(world.repo)), theirs, str(file))}{LOOK}{now}", now)
+    file.write_text(TEXT.replace("beta", "MINE"))
+    me.call_ends()
+    os.utime(ended_mark(os.getpid()), ns=(now - 1, now - 1))  # a file's time is that of the kernel's last tick
+    assert writers(file, "MINE\n") == [me.session_id]
+
+
+def test_a_note_that_is_withdrawn_is_no_call_without_an_end(tmp_path: Path) -> None:
+    world = World(tmp_path, "notes.md")
+    me, file = world.session("claude-code"), world.repo / "notes.md"
+    me.is_prompted()
+    with mock.patch.object(Trail, "has_company", lambda _trail: True):  # another session begins at the same moment
+        assert not me.edit("notes.md", "beta", "MINE").denied
+    me.call_ends()
+    me.turn_ends()
+    file.write_text(file.read_text() + "PERSON\n")
+    assert (writers(file, "MINE\n"), writers(file, "PERSON\n")) == ([me.session_id], [""])
 
 
 @pytest.fixture(params=[False, True], ids=["alone", "beside a peer"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
@@ -13,8 +14,12 @@ from support.fixtures import Done
 from support.world import TEXT, Agent, World
 
 from swarm_hook_core import git
+from swarm_hook_core.traces import journal, journal_name, place_of
 from swarm_hook_core.traces.versions.lines import Fold
+from swarm_mcp.changes import undoing as undoings
 from swarm_mcp.changes.planning import plan_session
+from swarm_mcp.changes.records import Record
+from swarm_mcp.changes.undoing import NotUndone, Undoing
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
 
@@ -356,3 +361,36 @@ def test_a_committed_removal_stays(how: str, scene: Scene) -> None:
     scene.undoes(of=scene.me)
     scene.undoes(of=scene.peer)
     assert scene.read("notes.md") == "LATER\n"
+
+
+def test_a_write_that_is_let_pass_behind_the_plan_is_met(scene: Scene) -> None:
+    scene.me.edit("notes.md", "beta", "MINE")
+    text, whose = scene.read("notes.md"), (scene.me.runtime, scene.me.session_id)
+    with scene.store() as store:
+        undoing = Undoing(store, store.instances.live(scene.me.id), str(scene.repo))
+        plan = undoing.plan(whose, [], 0, False)
+        assert not scene.peer.ask(*scene.peer.writing("notes.md", text + "theirs\n")).denied
+        with pytest.raises(NotUndone, match="is about to write it"):
+            undoing.do(plan, whose)
+    assert scene.read("notes.md") == text
+    noted = journal.read(os.path.join(place_of(str(scene.repo)), journal_name(*whose)))
+    assert b" wrote - swarm:undo" not in noted, "nobody waits for it"
+
+
+def test_an_undo_is_one_step_though_another_looks_at_the_file_meanwhile(scene: Scene) -> None:
+    scene.peer.edit("notes.md", "delta", "THEIRS")
+    scene.me.edit("notes.md", "beta", "MINE")
+    text, whose, write = scene.read("notes.md"), (scene.me.runtime, scene.me.session_id), undoings.write
+
+    def looks_on(record: Record, _reached: Callable[[str], object] = str) -> None:
+        write(
+            record, lambda step: scene.peer.ask("Bash", {"command": "echo > sub/deep.md"}) if step == "write" else None
+        )
+
+    with scene.store() as store:
+        undoing = Undoing(store, store.instances.live(scene.me.id), str(scene.repo))
+        with mock.patch.object(undoings, "write", looks_on):
+            record = undoing.do(undoing.plan(whose, [], 0, False), whose)
+        assert "MINE" not in scene.read("notes.md")
+        undoing.do(undoing.plan_back(record, [], False), whose, record.id)
+    assert scene.read("notes.md") == text

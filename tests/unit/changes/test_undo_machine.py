@@ -79,7 +79,7 @@ class Undos(Authors):
             left[0] -= 1
 
         with (
-            mock.patch("swarm_mcp.changes.undoing.write", lambda record: real(record, reached)),
+            mock.patch("swarm_mcp.changes.undoing.write", lambda record, _look: real(record, reached)),
             mock.patch.object(writing, "_put_back", lambda files: []),
             mock.patch.object(writing.Record, "forget", lambda record: None),
         ):

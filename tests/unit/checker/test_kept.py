@@ -134,7 +134,16 @@ def test_lines_that_a_try_has_left_are_not_left_again() -> None:
 def test_a_write_that_a_try_has_left_of_another_state_is_taken_back() -> None:
     data = b"20 wrote - Edit\0a\0old\n21 wrote - Edit\0b\0old\n22 wrote - Write\0a\0old\n35 wrote - Edit\0a\0late\n"
     new = [b"40 wrote - Edit\0a\0new\n"]
-    assert journal.after_a_try(data, new, 10, 30) == [b"20 wont - Edit\0a\0wrote\n", *new]
+    taken_back = [b"20 wont - Edit\0a\0wrote\n", b"20 before - Edit\0a\0old\n"]
+    assert journal.after_a_try(data, new, 10, 30) == [*taken_back, *new]
+
+
+def test_what_a_try_has_left_is_no_earlier_call_of_its_hook() -> None:
+    data = (
+        b"5 session - pi\0s\n5 wrote - Edit\0a\0-\n20 session - pi\0s\n20 wrote - Edit\0b\0-\n30 wrote - Edit\0c\0-\n"
+    )
+    own = b"5 session - pi\0s\n5 wrote - Edit\0a\0-\n20 session - pi\0s\n30 wrote - Edit\0c\0-\n"
+    assert journal.without_a_try(data, 10, 30) == own
 
 
 def test_only_a_try_of_now_counts(monkeypatch: pytest.MonkeyPatch) -> None:
