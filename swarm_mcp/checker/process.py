@@ -299,7 +299,7 @@ def tidy(is_whole: bool = True) -> bool:
     """Let nothing of a call outlive it, while no call waits. Return True if an errand goes on.
 
     After a fault only a collection closes the store: an error and the frames that it names hold each other. Unless
-    `is_whole` it looks through the objects of the last calls alone; only a whole one gives back the memory of large calls.
+    `is_whole` it looks at the objects of the last calls alone; only a whole one gives back the memory of large calls.
     """
     gc.collect(2 if is_whole else 1)
     try:
