@@ -4,6 +4,8 @@ A checker has all of it loaded (``swarm_mcp.checker``). A hook that runs as a pr
 that would cost it much more are imported in the functions that need them, and so are those that would make a circle.
 """
 
+from __future__ import annotations
+
 __version__ = "0.1.0"
 DISTRIBUTION = "swarm-locks"  # the coordinator's name on the package index
 __all__ = ["DISTRIBUTION", "EDIT", "REMOVE", "REPLACE", "HookCore", "RuntimeConfig", "__version__"]

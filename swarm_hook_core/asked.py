@@ -4,6 +4,8 @@ The rules are those of the hooks (``check.rules``), with nothing left behind: no
 file is kept, no session registered, and no write of another session is waited for. Only the coordinator loads this.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
@@ -13,6 +15,7 @@ from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.state import describe
 from swarm_hook_core.traces.trail import Trail, asked_trail
 
 TYPE_CHECKING = False
@@ -47,13 +50,13 @@ class Question(Check):
     """A call that is only asked about, by the session of the AskedCore that asks."""
 
     is_question = True
-    core: "AskedCore"
+    core: AskedCore
 
-    def find_trail(self) -> "Trail | None":
+    def find_trail(self) -> Trail | None:
         """Return a Trail that leaves nothing; None if the checkout wants no traces."""
         return asked_trail(self.config, self.call)
 
-    def session_and_glance(self) -> "tuple[Session, StoreReader]":
+    def session_and_glance(self) -> tuple[Session, StoreReader]:
         """Return the session that is asked about."""
         return self.core.session, self.core.reader
 
@@ -71,7 +74,7 @@ class AskedCore(HookCore):
         runtime: str,
         prefix: str,
         session_id: str,
-        session: "Session",
+        session: Session,
         reader: StoreReader,
         reader_folder: str = "",
     ):
@@ -84,7 +87,7 @@ class AskedCore(HookCore):
         self._session_id = session_id
         self._reader_folder = reader_folder
 
-    def verdicts(self, path: str, agent: str = "") -> "dict[str, Verdict]":
+    def verdicts(self, path: str, agent: str = "") -> dict[str, Verdict]:
         """Return the Verdict on each kind of write (`EDIT`, ...) to absolute `path` by the session, or its `agent`."""
         found: dict[str, Verdict] = {}
         for how in KINDS:
@@ -105,7 +108,6 @@ class AskedCore(HookCore):
             return rules.ask(Question(self, call)) or Verdict()
         except Exception as error:
             from swarm_hook_core import fail_closed
-            from swarm_hook_core.state import describe
 
             closed = fail_closed.verdict(self.config, call, error)
             return closed or Verdict(notice=f"swarm: this could not be checked ({describe(error)[:300]}).", failed=True)
@@ -118,6 +120,6 @@ class AskedCore(HookCore):
             return False
 
 
-def _is_for_all(denial: "Denial") -> bool:
+def _is_for_all(denial: Denial) -> bool:
     """Return True if the denial is the same for each kind of write: it is for a lock, or for the work tree."""
     return not denial.question and (denial.loss is None or denial.loss.why in ("fence", "team"))

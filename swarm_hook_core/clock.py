@@ -4,6 +4,8 @@ The time of day can be set, forwards and backwards; this cannot. It counts from 
 of the machine, so it is only ever compared together with `boot`.
 """
 
+from __future__ import annotations
+
 import sys
 import time
 from typing import Any
@@ -35,7 +37,7 @@ def boot(host: str) -> str:
     return ""
 
 
-def left(lease: "Any", host: str, wall_now: float) -> "float | None":
+def left(lease: Any, host: str, wall_now: float) -> float | None:
     """Return the seconds until a lease lapses, negative after that; None for a lock without a lease.
 
     `lease` is ``(ttl, renewed, booted, wall_until)``, with `ttl` in seconds. `renewed` is the holder's last sign of
@@ -75,7 +77,7 @@ class Budget:
         self.to_load = SECONDS_TO_LOAD
         self.imported = 0.0  # seconds that went into nothing but importing
 
-    def part(self, seconds: "float | None" = None) -> float:
+    def part(self, seconds: float | None = None) -> float:
         """Return when a part of the check that begins now is over: after `seconds`, or when the budget ends."""
         now = time.thread_time()
         if seconds is None:

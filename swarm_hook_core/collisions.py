@@ -1,8 +1,11 @@
 """The first file of a call that another session holds: by all spellings of its path, and the locks on them."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Sequence
 
+from swarm_hook_core.lookup import Held, Peers, Session
 from swarm_hook_core.paths import above, contains, keys_for, real_path, real_paths, spellings, translated
 
 TYPE_CHECKING = False
@@ -10,14 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.check import Writes
     from swarm_hook_core.denial import Denial
-    from swarm_hook_core.lookup import Held, Peers, Session
 
 FIRST_TARGETS = 40  # asked about before all others: mostly one of them is locked, or no file is
 TARGETS_AT_ONCE = 100  # of the others, between two looks at the clock
 DEEP = 64  # folders over a path that are asked about one by one
 
 
-def denied_by_lock(writes: "Writes", session: "Session", peers: "Peers", now: float) -> "Denial | None":
+def denied_by_lock(writes: Writes, session: Session, peers: Peers, now: float) -> Denial | None:
     """Return the Denial of a call that names a file under a lock of another session, or None.
 
     Raises ValueError if the input of a write tool cannot be read.
@@ -34,8 +36,8 @@ def denied_by_lock(writes: "Writes", session: "Session", peers: "Peers", now: fl
 
 
 def first_collision(
-    session: "Session", targets: "list[tuple[str, str]]", peers: "Peers", is_late: "Callable[[int], bool] | None" = None
-) -> "tuple[str, Held, int, bool] | None":
+    session: Session, targets: list[tuple[str, str]], peers: Peers, is_late: Callable[[int], bool] | None = None
+) -> tuple[str, Held, int, bool] | None:
     """Return ``(path, held, place, within)`` of the first locked one of `targets` (folder, path as spelled), or None.
 
     A lock holds a path itself or, with `within`, a folder over it. `place` is the index of the target. If
@@ -60,13 +62,13 @@ def first_collision(
 
 
 def _first_of(
-    session: "Session",
-    targets: "list[tuple[str, str]]",
-    places: "Sequence[int]",
-    peers: "Peers",
-    real: "Callable[[str], str]",
-    folders: "set[str]",
-) -> "tuple[str, Held, int, bool] | None":
+    session: Session,
+    targets: list[tuple[str, str]],
+    places: Sequence[int],
+    peers: Peers,
+    real: Callable[[str], str],
+    folders: set[str],
+) -> tuple[str, Held, int, bool] | None:
     """Return the same for the targets at `places`. `folders` collects the keys of folders that are known to be free."""
     wanted: dict[str, tuple[str, int, bool]] = {}  # key -> path to deny, target, True for a folder over it
     own: dict[str, None] = {}  # the keys of the paths themselves
@@ -98,7 +100,7 @@ def _first_of(
     return path, first, place, within
 
 
-def _folders_over(key: str, peers: "Peers") -> list[str]:
+def _folders_over(key: str, peers: Peers) -> list[str]:
     """Return the keys of the folders over a path; of a very deep path, only the folders with locks in them."""
     found = above(key)
     if len(found) > DEEP and peers.names_in([found[-DEEP]]) == set():
@@ -106,7 +108,7 @@ def _folders_over(key: str, peers: "Peers") -> list[str]:
     return found
 
 
-def all_keys(session: "Session", spelled: str, folder: str, real: "Callable[[str], str]" = real_path) -> list[str]:
+def all_keys(session: Session, spelled: str, folder: str, real: Callable[[str], str] = real_path) -> list[str]:
     """``keys_for`` of a path, of where the session's `file_root` says that it really is, and by its other mounts."""
     keys = keys_for(spelled, folder, real)
     for moved in moved_by(session, spelled, folder, real) if session.file_root else ():
@@ -120,7 +122,7 @@ def all_keys(session: "Session", spelled: str, folder: str, real: "Callable[[str
     return keys
 
 
-def moved_places(session: "Session", real: "Callable[[str], str]" = real_path) -> "list[tuple[str, str]]":
+def moved_places(session: Session, real: Callable[[str], str] = real_path) -> list[tuple[str, str]]:
     """Return ``(folder, its git root)`` of each place whose files are really in the session's `file_root`; mostly
     empty.
     """
@@ -130,7 +132,7 @@ def moved_places(session: "Session", real: "Callable[[str], str]" = real_path) -
     return [place for place in places if place[0] != session.file_root]  # else every path stays where it is
 
 
-def moved_by(session: "Session", spelled: str, folder: str, real: "Callable[[str], str]" = real_path) -> list[str]:
+def moved_by(session: Session, spelled: str, folder: str, real: Callable[[str], str] = real_path) -> list[str]:
     """Return the paths in the session's `file_root` that the spellings of a path stand for, without unmoved ones."""
     places = moved_places(session, real)
     if not places:
@@ -150,7 +152,7 @@ FEW = 8  # files of one folder that are asked about one by one
 ENTRIES = 4  # names in a folder that are looked at for links, for each file that is written there
 
 
-def to_ask(targets: "list[tuple[str, str]]", places: "Iterable[int]", peers: "Peers") -> "list[int]":
+def to_ask(targets: list[tuple[str, str]], places: Iterable[int], peers: Peers) -> list[int]:
     """Return those of `places` in `targets` (folder, path as spelled) that may have a lock. All others are certainly
     free.
 
@@ -176,12 +178,12 @@ def to_ask(targets: "list[tuple[str, str]]", places: "Iterable[int]", peers: "Pe
     return sorted(asked)
 
 
-def _is_free(name: str, taken: "set[str]") -> bool:
+def _is_free(name: str, taken: set[str]) -> bool:
     plain = name.isascii() and name.strip() == name and name not in ("", ".", "..") and "\0" not in name
     return plain and name.casefold() not in taken
 
 
-def _taken(folder: str, files: int, peers: "Peers") -> "set[str] | None":
+def _taken(folder: str, files: int, peers: Peers) -> set[str] | None:
     """Return the names in absolute `folder`, without letter case, that are locked or links; None if unknown."""
     locked = peers.names_in(keys_for(folder, "/"))
     if locked is None:

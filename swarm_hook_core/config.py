@@ -1,5 +1,7 @@
 """All that differs between runtimes, as data."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from os.path import expanduser, join, normpath
 from typing import Any
@@ -20,7 +22,7 @@ BESIDE, ALLOWED, PLUGIN = "beside", "allowed", "plugin"
 class Frozen:
     """A record with fields that cannot change after they are set."""
 
-    __slots__: "tuple[str, ...]" = ()
+    __slots__: tuple[str, ...] = ()
 
     def __init__(self, **fields: object) -> None:
         for name in self.__slots__:
@@ -33,7 +35,7 @@ class Frozen:
         raise AttributeError(f"{type(self).__name__} is immutable: {name}")
 
 
-def plain_denial(event: str, reason: str) -> "dict[str, Any]":
+def plain_denial(event: str, reason: str) -> dict[str, Any]:
     """Return the object that refuses a call, as Claude Code and Codex have it.
 
     Codex drops a denial that has any further top-level key, and both clients one that has ``decision`` beside it.
@@ -45,7 +47,7 @@ def plain_denial(event: str, reason: str) -> "dict[str, Any]":
     }  # fmt: skip
 
 
-def plain_question(event: str, text: str) -> "dict[str, Any]":
+def plain_question(event: str, text: str) -> dict[str, Any]:
     """Return the object with which Claude Code asks its user about a call."""
     return {
         "hookSpecificOutput": {
@@ -54,7 +56,7 @@ def plain_question(event: str, text: str) -> "dict[str, Any]":
     }  # fmt: skip
 
 
-def plain_words(event: str, text: str, for_user: str = "") -> "dict[str, Any]":
+def plain_words(event: str, text: str, for_user: str = "") -> dict[str, Any]:
     """Return the object that tells the model `text` and, at a session's start, shows the user a line."""
     if for_user:
         shown = {"systemMessage": for_user}
@@ -63,7 +65,7 @@ def plain_words(event: str, text: str, for_user: str = "") -> "dict[str, Any]":
     return {**shown, "hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
-def plain_replacement(event: str, given: object, words: str) -> "dict[str, Any]":
+def plain_replacement(event: str, given: object, words: str) -> dict[str, Any]:
     """Return the object by which Claude Code takes `given` as a call's input, and tells its model `words`."""
     return {"hookSpecificOutput": {"hookEventName": event, "updatedInput": given, "additionalContext": words}}
 
@@ -94,26 +96,26 @@ class Dialect(Frozen):
         "fields", "tools", "events", "mcp_tool", "input_is_text", "command", "amend", "denial", "question", "words",
         "replacement", "denial_status", "reason_length", "unheard",
     )  # fmt: skip
-    fields: "dict[str, str]"
-    tools: "dict[str, str]"
-    events: "dict[str, str]"
-    mcp_tool: "Callable[[str], str] | None"
+    fields: dict[str, str]
+    tools: dict[str, str]
+    events: dict[str, str]
+    mcp_tool: Callable[[str], str] | None
     input_is_text: bool
     command: str
-    amend: "Callable[[dict[str, Any]], dict[str, Any]] | None"
-    denial: "Callable[[str, str], dict[str, Any]]"
-    question: "Callable[[str, str], dict[str, Any]]"
-    words: "Callable[[str, str, str], dict[str, Any]]"
-    replacement: "Callable[[str, object, str], dict[str, Any]]"
+    amend: Callable[[dict[str, Any]], dict[str, Any]] | None
+    denial: Callable[[str, str], dict[str, Any]]
+    question: Callable[[str, str], dict[str, Any]]
+    words: Callable[[str, str, str], dict[str, Any]]
+    replacement: Callable[[str, object, str], dict[str, Any]]
     denial_status: int
     reason_length: int
-    unheard: "Callable[[str, str], bool] | None"
+    unheard: Callable[[str, str], bool] | None
 
     def __init__(
-        self, fields: "Any" = (), tools: "Any" = (), events: "Any" = (), input_is_text: bool = False,
-        denial: "Any" = plain_denial, words: "Any" = plain_words, denial_status: int = 0, mcp_tool: "Any" = None,
-        amend: "Any" = None, reason_length: int = 0, unheard: "Any" = None, command: str = "command",
-        question: "Any" = plain_question, replacement: "Any" = plain_replacement,
+        self, fields: Any = (), tools: Any = (), events: Any = (), input_is_text: bool = False,
+        denial: Any = plain_denial, words: Any = plain_words, denial_status: int = 0, mcp_tool: Any = None,
+        amend: Any = None, reason_length: int = 0, unheard: Any = None, command: str = "command",
+        question: Any = plain_question, replacement: Any = plain_replacement,
     ):  # fmt: skip
         super().__init__(
             fields=dict(fields), tools=dict(tools), events=dict(events), mcp_tool=mcp_tool,
@@ -122,7 +124,7 @@ class Dialect(Frozen):
             replacement=replacement,
         )  # fmt: skip
 
-    def read(self, payload: "dict[str, Any]") -> "dict[str, Any]":
+    def read(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Return `payload` in the core's words; its ``client_tool`` is the name of a tool that has another there."""
         if self is PLAIN:
             return payload
@@ -149,7 +151,7 @@ class Dialect(Frozen):
         return found
 
 
-def in_own_folder(payload: "dict[str, Any]") -> "dict[str, Any]":
+def in_own_folder(payload: dict[str, Any]) -> dict[str, Any]:
     """Return `payload` with the folder that a shell command runs in, where its input names one.
 
     Gemini CLI calls it ``dir_path``, its earlier releases and Qwen Code ``directory``, others ``cwd``.
@@ -220,26 +222,26 @@ class RuntimeConfig(Frozen):
     runtime_name: str
     env_prefix: str
     scratch_dir_name: str
-    write_tools: "frozenset[str]"
-    extract_paths: "Callable[[object], Iterable[str]]"
-    replaces: "frozenset[str]"
-    extract_changes: "Callable[[object], Iterable[tuple[str, str]]] | None"
+    write_tools: frozenset[str]
+    extract_paths: Callable[[object], Iterable[str]]
+    replaces: frozenset[str]
+    extract_changes: Callable[[object], Iterable[tuple[str, str]]] | None
     transcript: str
-    harmless_tools: "frozenset[str]"
-    client_marks: "tuple[str, ...]"
+    harmless_tools: frozenset[str]
+    client_marks: tuple[str, ...]
     dialect: Dialect
     kernel: str
-    kernel_versions: "tuple[str, ...]"
-    asks: "Callable[[ToolCall], bool] | None"
+    kernel_versions: tuple[str, ...]
+    asks: Callable[[ToolCall], bool] | None
     merges: str
-    merge_versions: "tuple[str, ...]"
+    merge_versions: tuple[str, ...]
 
     def __init__(
-        self, runtime_name: str, env_prefix: str, scratch_dir_name: str, write_tools: "Iterable[str]",
-        extract_paths: "Any" = None, client_marks: "Iterable[str]" = (), dialect: Dialect = PLAIN,
-        replaces: "Iterable[str]" = (), extract_changes: "Any" = None, transcript: str = "",
-        harmless_tools: "Iterable[str]" = (), kernel: str = "", kernel_versions: "Iterable[str]" = (),
-        asks: "Any" = None, merges: str = "", merge_versions: "Iterable[str]" = (),
+        self, runtime_name: str, env_prefix: str, scratch_dir_name: str, write_tools: Iterable[str],
+        extract_paths: Any = None, client_marks: Iterable[str] = (), dialect: Dialect = PLAIN,
+        replaces: Iterable[str] = (), extract_changes: Any = None, transcript: str = "",
+        harmless_tools: Iterable[str] = (), kernel: str = "", kernel_versions: Iterable[str] = (),
+        asks: Any = None, merges: str = "", merge_versions: Iterable[str] = (),
     ):  # fmt: skip
         super().__init__(
             runtime_name=runtime_name, env_prefix=env_prefix, scratch_dir_name=scratch_dir_name,
@@ -250,7 +252,7 @@ class RuntimeConfig(Frozen):
             merge_versions=tuple(merge_versions),
         )  # fmt: skip
 
-    def changes_of(self, tool: str, tool_input: object) -> "list[tuple[str, str]]":
+    def changes_of(self, tool: str, tool_input: object) -> list[tuple[str, str]]:
         """Return ``[(path as spelled, how)]`` (`EDIT`, ...) of a call of one of `write_tools`. Raises ValueError."""
         if self.extract_changes is not None:
             return list(self.extract_changes(tool_input))
@@ -261,14 +263,14 @@ class RuntimeConfig(Frozen):
         return [(path, how) for path in self.extract_paths(tool_input)]
 
 
-def _paths_of(extract_changes: "Callable[[object], Iterable[tuple[str, str]]]") -> "Callable[[object], Iterable[str]]":
+def _paths_of(extract_changes: Callable[[object], Iterable[tuple[str, str]]]) -> Callable[[object], Iterable[str]]:
     return lambda tool_input: [path for path, _how in extract_changes(tool_input)]
 
 
-def paths_under_keys(*keys: str) -> "Callable[[object], list[str]]":
+def paths_under_keys(*keys: str) -> Callable[[object], list[str]]:
     """An ``extract_paths`` for tools that name their file under one of `keys`, first found first."""
 
-    def extract(tool_input: object) -> "list[str]":
+    def extract(tool_input: object) -> list[str]:
         if not isinstance(tool_input, dict):
             raise ValueError("tool input is not an object")
         found = [tool_input[key] for key in keys if key in tool_input]
@@ -280,14 +282,14 @@ def paths_under_keys(*keys: str) -> "Callable[[object], list[str]]":
     return extract
 
 
-def patch_or_path(patch: str, key: str, whole: str) -> "Callable[[object], list[tuple[str, str]]]":
+def patch_or_path(patch: str, key: str, whole: str) -> Callable[[object], list[tuple[str, str]]]:
     """An ``extract_changes`` for tools that take a patch with headers under the key `patch`, or a path under `key`.
 
     The path's file is replaced by a call with the key `whole`, else edited.
     """
     named = paths_under_keys(key)
 
-    def extract(tool_input: object) -> "list[tuple[str, str]]":
+    def extract(tool_input: object) -> list[tuple[str, str]]:
         text, how = None, EDIT
         if isinstance(tool_input, dict):
             text = tool_input.get(patch)
@@ -302,7 +304,7 @@ def patch_or_path(patch: str, key: str, whole: str) -> "Callable[[object], list[
     return extract
 
 
-def changes_in_patch(tool_input: object) -> "list[tuple[str, str]]":
+def changes_in_patch(tool_input: object) -> list[tuple[str, str]]:
     """An ``extract_changes`` for tools that take an apply_patch envelope."""
     from swarm_hook_core.patch import patch_changes
 
@@ -312,7 +314,7 @@ def changes_in_patch(tool_input: object) -> "list[tuple[str, str]]":
     return list(changes.items())
 
 
-def _patches(tool_input: object) -> "list[tuple[str | None, str]]":
+def _patches(tool_input: object) -> list[tuple[str | None, str]]:
     """Return ``(folder or None, text)`` of each envelope in `tool_input`. Raises ValueError if there is no envelope."""
     from swarm_hook_core.patch import PatchUnreadable, patches_in
 

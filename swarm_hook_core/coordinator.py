@@ -7,6 +7,8 @@ manager, or one's own) is run, once for each state of its file: it gets a word i
 gives back. ``integrations/coordinator.sh`` does the same.
 """
 
+from __future__ import annotations
+
 import os
 import time
 
@@ -122,7 +124,7 @@ def _words_on_path(words: list[str]) -> list[str]:
     return []
 
 
-def find_on_path() -> "tuple[str, str]":
+def find_on_path() -> tuple[str, str]:
     """Return ``(ours, other)``: the first command on PATH that is ours, and the first one before it that is not."""
     other = ""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
@@ -163,7 +165,7 @@ def _memory() -> str:
     return os.path.join(state_dir(), "command")
 
 
-def _remembered(state: str) -> "bool | None":
+def _remembered(state: str) -> bool | None:
     """Return True or False if the file in this `state` was run before, else None."""
     try:
         memory = read_private(_memory(), 8192).decode("utf-8", "surrogateescape")

@@ -1,13 +1,16 @@
 """The hooks of one runtime: a method for each event of a client's session, and for each call of a tool."""
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Callable
 from typing import IO, Any
 
-from swarm_hook_core import caller
+from swarm_hook_core import caller, state
 from swarm_hook_core.config import ALLOWED, BESIDE, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall, Verdict, answer, run, session_event, tool_call
+from swarm_hook_core.lookup import LockReader, Session
 from swarm_hook_core.lookup.glance import StoreGlance
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import has_plans, has_settings, is_awaited, is_watching, local_store, state_dir
@@ -15,7 +18,6 @@ from swarm_hook_core.state import has_plans, has_settings, is_awaited, is_watchi
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.denial import Denial, Notice
-    from swarm_hook_core.lookup import LockReader, Session
 
 
 class HookCore:
@@ -30,8 +32,8 @@ class HookCore:
     """
 
     def __init__(
-        self, config: "RuntimeConfig", coordinator: "list[str] | None" = None, driver: "Any" = None,
-        registrar: "Any" = None, is_within: bool = False,
+        self, config: RuntimeConfig, coordinator: list[str] | None = None, driver: Any = None,
+        registrar: Any = None, is_within: bool = False,
     ):  # fmt: skip
         self.is_within = is_within
         self.config = config
@@ -40,7 +42,7 @@ class HookCore:
         self._registrar = registrar
 
     @property
-    def registrar(self) -> "Any":
+    def registrar(self) -> Any:
         """The registrar of sessions: by default, the coordinator's command."""
         if self._registrar is None:
             from swarm_hook_core.registration import CommandRegistrar
@@ -48,38 +50,38 @@ class HookCore:
             self._registrar = CommandRegistrar(self.config, self.coordinator)
         return self._registrar
 
-    def store_reader(self) -> "LockReader":
+    def store_reader(self) -> LockReader:
         """Return a reader of this machine's store: of the file that the registrar has open, if it has one."""
         opened: LockReader | None = self.registrar.reader()
         return opened or StoreReader(local_store(), self.driver)
 
-    def run_session_start_hook(self, stdin: "IO[Any]") -> int:
+    def run_session_start_hook(self, stdin: IO[Any]) -> int:
         """Register the session and print its context."""
         return run(self.config, "session_start", stdin, session_event, self._at_event("begins"))
 
-    def run_session_end_hook(self, stdin: "IO[Any]") -> int:
+    def run_session_end_hook(self, stdin: IO[Any]) -> int:
         """Deregister the session and remove its files."""
         return run(self.config, "session_end", stdin, session_event, self._at_event("ends"))
 
-    def run_turn_hook(self, stdin: "IO[Any]") -> int:
+    def run_turn_hook(self, stdin: IO[Any]) -> int:
         """Renew the session at the beginning or end of a turn."""
         return run(self.config, "turn", stdin, session_event, self._at_event("takes_turn"))
 
-    def run_pre_tool_use_hook(self, stdin: "IO[Any]") -> int:
+    def run_pre_tool_use_hook(self, stdin: IO[Any]) -> int:
         """Deny a call by the rules of ``check.rules``."""
         return run(self.config, "pre_tool_use", stdin, tool_call, self._pre_tool_use, self._unread)
 
-    def run_post_tool_use_hook(self, stdin: "IO[Any]") -> int:
+    def run_post_tool_use_hook(self, stdin: IO[Any]) -> int:
         """Report changes that a watched call has made to locked files."""
         return run(self.config, "post_tool_use", stdin, tool_call, self._post_tool_use)
 
-    def run_subagent_hook(self, stdin: "IO[Any]") -> int:
+    def run_subagent_hook(self, stdin: IO[Any]) -> int:
         """Tell a subagent its id, or release the locks of one that has ended."""
         return run(self.config, "subagent", stdin, session_event, self._at_event("has_subagent"))
 
     # ------------------------------------------------------------------------------------ a call, beforehand
 
-    def check(self, call: ToolCall) -> "Verdict | None":
+    def check(self, call: ToolCall) -> Verdict | None:
         """Return the Verdict on a call; None if it needs none (``check.rules``).
 
         A fault beside locks of others becomes a Verdict that says so, or a denial if a person wants that
@@ -102,7 +104,7 @@ class HookCore:
         finally:
             caller.answers = around
 
-    def judge(self, call: ToolCall) -> "Verdict | None":
+    def judge(self, call: ToolCall) -> Verdict | None:
         """Return the Verdict of `check`; record a denial for people, and for the session that waits for the file."""
         verdict = self.check(call)
         if verdict is not None and verdict.denial is not None:
@@ -110,7 +112,7 @@ class HookCore:
         self.report(verdict, call)
         return verdict
 
-    def words_beside(self, verdict: "Verdict", call: ToolCall) -> str:
+    def words_beside(self, verdict: Verdict, call: ToolCall) -> str:
         """Return the words for the model about a call that may pass, and about earlier calls; may be empty."""
         return "\n".join(filter(None, (verdict.notice, self.words_now(call))))
 
@@ -172,7 +174,7 @@ class HookCore:
             return 0
         return self._deny(verdict.denial, call)
 
-    def _deny(self, denial: "Denial", call: ToolCall) -> int:
+    def _deny(self, denial: Denial, call: ToolCall) -> int:
         if not denial.brief:
             self.shorten(denial, call)
         if self._asks_person(denial, call):
@@ -188,11 +190,11 @@ class HookCore:
                 self.record_fault("unheard", error)
         return self.config.dialect.denial_status
 
-    def _asks_person(self, denial: "Denial", call: ToolCall) -> bool:
+    def _asks_person(self, denial: Denial, call: ToolCall) -> bool:
         """Return True if the client asks its user, who decides: then nothing is denied."""
         return bool(denial.question) and self.config.asks is not None and self.config.asks(call)
 
-    def shorten(self, denial: "Denial", call: ToolCall, session: "Session | None" = None) -> None:
+    def shorten(self, denial: Denial, call: ToolCall, session: Session | None = None) -> None:
         """Give a denial a brief reason if its client has no room for the whole one. A lock's needs the `session`."""
         room = self.config.dialect.reason_length
         if 0 < room < len(denial.reason):
@@ -200,7 +202,7 @@ class HookCore:
 
             shorten(denial, session, call, room)
 
-    def mail_for(self, event: "SessionEvent", store: "StoreGlance | LockReader", session: "Session") -> str:
+    def mail_for(self, event: SessionEvent, store: StoreGlance | LockReader, session: Session) -> str:
         """Return the words about the session's unread mail, each message once; nearly always empty."""
         try:
             if not event.session_id or not store.newest_mail(session.instance_id):
@@ -213,7 +215,7 @@ class HookCore:
             self.record_fault("mail", error)
             return ""
 
-    def note_denial(self, call: ToolCall, denial: "Denial") -> None:
+    def note_denial(self, call: ToolCall, denial: Denial) -> None:
         """Have the coordinator record the denial, and tell the session later that a locked file is free."""
         if self._asks_person(denial, call):
             return
@@ -226,7 +228,7 @@ class HookCore:
 
             note_attempt(self.config.runtime_name, call, denial)
 
-    def report(self, verdict: "Verdict | None", call: ToolCall) -> None:
+    def report(self, verdict: Verdict | None, call: ToolCall) -> None:
         """Have the notices of a call that goes ahead recorded.
 
         Tell the owners of uncommitted changes that the call overwrites them, or is denied for them repeatedly.
@@ -247,7 +249,7 @@ class HookCore:
         except Exception as error:  # the verdict stands
             self.record_fault("traces", error)
 
-    def _note(self, call: ToolCall, notice: "Notice") -> None:
+    def _note(self, call: ToolCall, notice: Notice) -> None:
         from swarm_hook_core.errands import note_notice
 
         try:
@@ -294,7 +296,7 @@ class HookCore:
         except Exception as error:  # it is over by the session's next call in any case
             self.record_fault("traces", error)
 
-    def words_now(self, event: "SessionEvent") -> str:
+    def words_now(self, event: SessionEvent) -> str:
         """Return the words about earlier watched calls without a reported end; nearly always empty."""
         if not is_watching():
             return ""
@@ -333,17 +335,17 @@ class HookCore:
 
     # ---------------------------------------------------------------------------------------- other events
 
-    def _at_event(self, name: str) -> "Callable[[SessionEvent], None]":
+    def _at_event(self, name: str) -> Callable[[SessionEvent], None]:
         """Return the function `name` of ``session_events``, which is loaded when the event is known."""
 
-        def body(event: "SessionEvent") -> None:
+        def body(event: SessionEvent) -> None:
             from swarm_hook_core import session_events
 
             getattr(session_events, name)(self, event)
 
         return body
 
-    def tell(self, name: str, event: "SessionEvent", text: str, for_user: str = "") -> None:
+    def tell(self, name: str, event: SessionEvent, text: str, for_user: str = "") -> None:
         """Print words for the model, and for the user, at an event called `name`; print nothing without a text.
 
         If the client drops words there, the model is told at the session's next event.
@@ -354,7 +356,7 @@ class HookCore:
             answer(self.config.dialect.words(name, text, for_user))
 
     @staticmethod
-    def _is_silent(event: "SessionEvent") -> bool:
+    def _is_silent(event: SessionEvent) -> bool:
         """Return True while a person has switched swarm off in the session's folder."""
         if not has_settings():
             return False
@@ -366,7 +368,7 @@ class HookCore:
         """Return True if the client may have dropped words beside a merged text."""
         return self.config.merges == ALLOWED and os.path.isdir(os.path.join(state_dir(), "unheard"))
 
-    def _heard(self, name: str, event: "SessionEvent", text: str) -> str:
+    def _heard(self, name: str, event: SessionEvent, text: str) -> str:
         """Return the words to print now, with those kept earlier; keep `text` if the client drops it at this event."""
         from swarm_hook_core import unheard
 
@@ -383,6 +385,5 @@ class HookCore:
 
     def record_fault(self, hook: str, error: BaseException) -> None:
         """Record a fault for `swarm-mcp doctor`."""
-        from swarm_hook_core import state
 
         state.record(self.config.runtime_name, hook, error)

@@ -1,15 +1,14 @@
 """The reasons for which a call is denied, or its model is told something about it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.lookup import Held, Peers, Session
 from swarm_hook_core.repeated_denials import MANY, PERSON
 from swarm_hook_core.untrusted_text import cut, named, quoted, token
-from swarm_hook_core.wording import holder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Held, Peers, Session
+from swarm_hook_core.wording import holder, reason
 
 PATH, WHO = 45, 40  # characters of a path, the last ones, and of a holder's name
 
@@ -34,7 +33,7 @@ class Loss:
 
     __slots__ = ("why", "held", "deed", "by", "at", "also")
 
-    def __init__(self, why: str, held: "Held", deed: str, by: str = "", at: float = 0, also: "Iterable[str]" = ()):
+    def __init__(self, why: str, held: Held, deed: str, by: str = "", at: float = 0, also: Iterable[str] = ()):
         self.why = why
         self.held = held
         self.deed = deed
@@ -43,9 +42,8 @@ class Loss:
         self.also = list(also)
 
 
-def without_owner(why: str, deed: str, by: str = "", also: "Iterable[str]" = ()) -> Loss:
+def without_owner(why: str, deed: str, by: str = "", also: Iterable[str] = ()) -> Loss:
     """Return the Loss of work that belongs to no session."""
-    from swarm_hook_core.lookup import Held
 
     return Loss(why, Held("", ""), deed, by, also=also)
 
@@ -82,7 +80,7 @@ class Denial:
     __slots__ = ("path", "held", "loss", "reason", "certain", "times", "is_news", "brief", "rest", "short", "deed",
                  "question")  # fmt: skip
 
-    def __init__(self, path: str, held: "Held | None", reason: str, certain: bool = True, loss: "Loss | None" = None):
+    def __init__(self, path: str, held: Held | None, reason: str, certain: bool = True, loss: Loss | None = None):
         self.path = path
         self.held = held
         self.loss = loss
@@ -98,10 +96,9 @@ class Denial:
 
 
 def of_lock(
-    collision: "tuple[str, Held, int, bool]", session: "Session", call: "ToolCall", peers: "Peers", now: float
+    collision: tuple[str, Held, int, bool], session: Session, call: ToolCall, peers: Peers, now: float
 ) -> Denial:
     """Return the Denial of a call that names a locked file; `collision` as ``first_collision`` returns it."""
-    from swarm_hook_core.wording import reason
 
     path, held, _place, within = collision
     words = reason(
@@ -111,7 +108,7 @@ def of_lock(
     return Denial(path, held, words)
 
 
-def shorten(denial: Denial, session: "Session | None", call: "ToolCall", room: int) -> None:
+def shorten(denial: Denial, session: Session | None, call: ToolCall, room: int) -> None:
     """Set the ``brief`` reason of a `denial` that is longer than `room` characters, and its ``rest``.
 
     For a lock, ``brief`` has the file, the holder and the way out, and ``rest`` has the news behind the reason. For any

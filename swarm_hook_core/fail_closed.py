@@ -4,6 +4,8 @@ Loaded only after a check has failed. Before the first use of swarm there is no 
 denied. ``integrations/unchecked.sh`` does the same if no hook can run.
 """
 
+from __future__ import annotations
+
 import os
 from typing import Any
 
@@ -22,7 +24,7 @@ class NotChecked(Exception):
     """A check could not be made; the message says why."""
 
 
-def verdict(config: "RuntimeConfig", call: "ToolCall", error: BaseException) -> "Verdict | None":
+def verdict(config: RuntimeConfig, call: ToolCall, error: BaseException) -> Verdict | None:
     """Return the Verdict on `call` after its check ended in `error`: a denial, unless it writes nothing. Record the
     error.
 
@@ -49,13 +51,13 @@ def verdict(config: "RuntimeConfig", call: "ToolCall", error: BaseException) -> 
     return Verdict(denial, failed=True)
 
 
-def demand(config: "RuntimeConfig", call: "ToolCall", why: str) -> None:
+def demand(config: RuntimeConfig, call: ToolCall, why: str) -> None:
     """Raise NotChecked, which becomes a denial, if a person wants a call denied that cannot be checked."""
     if _closed(config, call) is not None:
         raise NotChecked(why)
 
 
-def _closed(config: "RuntimeConfig", call: "ToolCall") -> "Setting | None":
+def _closed(config: RuntimeConfig, call: ToolCall) -> Setting | None:
     """Return the Setting that denies unchecked calls; None if it is off, or there is no store to check against."""
     if not has_store():
         return None
@@ -77,7 +79,7 @@ def has_store() -> bool:
     return True
 
 
-def _may_write(config: "RuntimeConfig", call: "ToolCall") -> bool:
+def _may_write(config: RuntimeConfig, call: ToolCall) -> bool:
     """Return True if `call` may write. A shell command that is read and writes nothing goes ahead."""
     if not call.tool or call.tool in config.write_tools:
         return True
@@ -93,7 +95,7 @@ def _may_write(config: "RuntimeConfig", call: "ToolCall") -> bool:
     return effects is not None and (effects.size > 0 or effects.runs)
 
 
-def _file_of(config: "RuntimeConfig", call: "ToolCall") -> str:
+def _file_of(config: RuntimeConfig, call: ToolCall) -> str:
     """Return the first file that a write tool names, for the record; else empty."""
     try:
         if call.tool in config.write_tools:
@@ -103,7 +105,7 @@ def _file_of(config: "RuntimeConfig", call: "ToolCall") -> str:
     return ""
 
 
-def _words(tool: str, why: str, found: "Any") -> str:
+def _words(tool: str, why: str, found: Any) -> str:
     if found.source == "checkout":
         whose = f'"fail" is "closed" for {found.folder} in {config_path()}'
         way = 'set that to "open"'
@@ -128,7 +130,7 @@ def _words(tool: str, why: str, found: "Any") -> str:
 OUT_OF_TIME = 14  # SIGALRM; the process sets it as it begins
 
 
-def tell(config: "RuntimeConfig", event: str, status: int) -> int:
+def tell(config: RuntimeConfig, event: str, status: int) -> int:
     """Record a coordinator that ended with exit `status` as a shell has it; a session's start says so as well."""
     try:
         signal = status - 128

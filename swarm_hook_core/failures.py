@@ -17,16 +17,21 @@ import time
 
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.lookup import LockReader, Session
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.repository import tree_over
 from swarm_hook_core.state import awaited_dir, local_store, open_in_private
-from swarm_hook_core.traces import journal_name
+from swarm_hook_core.traces import journal, journal_name, state_of
+from swarm_hook_core.traces.endings import forget
+from swarm_hook_core.traces.told_ends import exit_code
+from swarm_hook_core.traces.trail import Trail, trail_of
+from swarm_hook_core.untrusted_text import command, named, token
 from swarm_hook_core.watching.records import call_key, digest_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
-    from swarm_hook_core.lookup import LockReader, Session
     from swarm_hook_core.stakes.files import Stake
-    from swarm_hook_core.traces.trail import Trail
 
 KIND = "red"
 MOST_FILES = 500  # uncommitted files with an author looked up
@@ -71,8 +76,6 @@ def expect(config: RuntimeConfig, call: ToolCall) -> None:
 
 def words_after(core: HookCore, call: ToolCall) -> str:
     """Return the line about a test or a build that has failed beside others' uncommitted lines, mostly ""."""
-    from swarm_hook_core.traces.endings import forget
-    from swarm_hook_core.traces.trail import trail_of
 
     path = mark(core.config, call)
     if not call.session_id or not os.path.lexists(path):
@@ -86,7 +89,6 @@ def words_after(core: HookCore, call: ToolCall) -> str:
     ends = _ends_that_matter(call)
     if trail is None or ends is None or not file:
         return ""
-    from swarm_hook_core.lookup.sqlite import StoreReader
 
     reader = StoreReader(file, core.driver)
     session = reader.session(core.config.runtime_name, call.session_id)
@@ -139,8 +141,6 @@ def _is_plain(call: ToolCall) -> bool:
 
 
 def _code_in_log(call: ToolCall) -> int | None:
-    from swarm_hook_core.traces.told_ends import exit_code
-
     return exit_code(call.transcript, call.session_id, call.agent, call.id)
 
 
@@ -160,9 +160,6 @@ def _text_of(call: ToolCall) -> str:
 
 
 def _words(trail: Trail, reader: LockReader, session: Session, ends: tuple[str, ...], output: str) -> str:
-    from swarm_hook_core.repository import tree_over
-    from swarm_hook_core.traces import journal, state_of
-    from swarm_hook_core.untrusted_text import command, named
     from swarm_hook_core.wording import and_more
 
     call = trail.call
@@ -201,7 +198,6 @@ def _others(trail: Trail, reader: LockReader, session: Session, top: str) -> lis
     from swarm_hook_core.stakes.files import Changed, Stake
     from swarm_hook_core.stakes.owners import Authors
     from swarm_hook_core.traces.meetings import Meetings
-    from swarm_hook_core.untrusted_text import token
     from swarm_hook_core.wording import holder
 
     try:

@@ -4,6 +4,8 @@ A repository's own configuration may name programs (a monitor of files, hooks, f
 unpacked archive brings such a configuration along, so every git that answers a question is started here.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,13 +29,13 @@ NO_PROGRAMS = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 
 
 def ask(
-    words: "Sequence[str]",
+    words: Sequence[str],
     folder: str,
     seconds: float,
-    settings: "Any" = (),
-    environment: "Mapping[str, str] | None" = None,
+    settings: Any = (),
+    environment: Mapping[str, str] | None = None,
     stdin: str = "",
-) -> "Result":
+) -> Result:
     """Return the ``coordinator.Result`` of ``git <words>`` in `folder` on the text `stdin`, after at most `seconds`.
 
     `settings` are git's own options such as ``-c name=value``. They come first, then ours. A question to `git config`

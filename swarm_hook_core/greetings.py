@@ -1,9 +1,11 @@
 """Words for a session or a subagent that starts, and for a session that the coordinator does not know."""
 
+from __future__ import annotations
+
 import os
 from typing import Any
 
-from swarm_hook_core import DISTRIBUTION, __version__
+from swarm_hook_core import DISTRIBUTION, __version__, state
 from swarm_hook_core.coordinator import chosen_command, command
 from swarm_hook_core.environment import first_set, is_word, nearest_file
 from swarm_hook_core.json_text import dumps, loads
@@ -46,7 +48,6 @@ def unregistered(why: str, is_fetched: bool = False) -> str:
 
 def _is_store_at_hand() -> bool:
     """Return True if checks can read the locks without the coordinator, or could as soon as there are any."""
-    from swarm_hook_core import state
 
     try:
         file = local_store()
@@ -59,7 +60,7 @@ def _is_store_at_hand() -> bool:
     return True
 
 
-def greeting(row: "dict[str, Any]") -> str:
+def greeting(row: dict[str, Any]) -> str:
     """Return the words for the model at the start of a session."""
     label, scope = str(row.get("label") or ""), named(str(row.get("scope") or ""))
     name = cut(holder_name(label, str(row["id"])).replace("`", "'"), LABEL)
@@ -93,7 +94,7 @@ def subagent_greeting(agent_id: str) -> str:
     )
 
 
-def _listed(title: str, texts: "Any", count: "Any") -> str:
+def _listed(title: str, texts: Any, count: Any) -> str:
     """Return `texts` of the coordinator behind a `title`; empty if their `count`, with those left out, is 0.
 
     They are bounded once more: it may be another implementation, or an older one.
@@ -116,7 +117,7 @@ PARTS = ("team", "project", "repo", "workspace", "board", "url", "default_state"
 SECONDS = 1.0
 
 
-def configured(prefix: str, cwd: str, top: str) -> "dict[str, Any]":
+def configured(prefix: str, cwd: str, top: str) -> dict[str, Any]:
     """``{provider, [mcp, ...]}`` of a session in `cwd`, looked for in files up to folder `top`; empty for none."""
     for text in (first_set(f"SWARM_{prefix}_WORK_TRACKER"), first_set("SWARM_WORK_TRACKER")):
         if text:
@@ -124,7 +125,7 @@ def configured(prefix: str, cwd: str, top: str) -> "dict[str, Any]":
     return _in_parts(prefix) or parsed(nearest_file(cwd, top, *FILES))
 
 
-def publish(argv: list[str], row: "dict[str, Any]", identity: str, tracker: "dict[str, Any]") -> str:
+def publish(argv: list[str], row: dict[str, Any], identity: str, tracker: dict[str, Any]) -> str:
     """Set `tracker` for an identity, as instance `row`; why that failed, empty where it did not."""
     if row.get("scope"):
         place = ["--scope", str(row["scope"])]
@@ -137,7 +138,7 @@ def publish(argv: list[str], row: "dict[str, Any]", identity: str, tracker: "dic
     return done.stderr.strip()[:240] or f"swarm-mcp kv set exited with {done.code}"
 
 
-def parsed(text: str) -> "dict[str, Any]":
+def parsed(text: str) -> dict[str, Any]:
     """A tracker written as JSON or as ``provider[:mcp-server]``; empty where it is neither."""
     text = text.strip()
     if text.startswith("{"):
@@ -156,7 +157,7 @@ def parsed(text: str) -> "dict[str, Any]":
     return {"provider": provider}
 
 
-def _in_parts(prefix: str) -> "dict[str, Any]":
+def _in_parts(prefix: str) -> dict[str, Any]:
     for start in (f"SWARM_{prefix}_WORK_TRACKER_", "SWARM_WORK_TRACKER_"):
         provider = first_set(start + "PROVIDER")
         if is_word(provider):
@@ -195,7 +196,7 @@ def prune(now: float) -> None:
             continue
 
 
-def kept() -> "frozenset[str]":
+def kept() -> frozenset[str]:
     """Return the names of all kept files; see `name_in`."""
     try:
         return frozenset(os.listdir(os.path.join(state_dir(), _FOLDER)))

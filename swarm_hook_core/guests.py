@@ -6,6 +6,8 @@ check would cost time, or run for a session of another name, which the locks of 
 files.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import sys
@@ -109,7 +111,7 @@ def session_by_folder(child: object, transcript: object) -> str:
     return ""
 
 
-def _entries(folder: str) -> "list[Any]":
+def _entries(folder: str) -> list[Any]:
     if os.path.isdir(folder):
         return os.listdir(folder)
     return []

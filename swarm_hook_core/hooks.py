@@ -5,11 +5,14 @@ opposite (``fail_closed``). Faults are recorded for `swarm-mcp doctor`, never sh
 the one object that clients honour.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Sequence
 from typing import IO, Any
 
+from swarm_hook_core import state
 from swarm_hook_core.json_text import dumps, loads_object
 
 TYPE_CHECKING = False
@@ -113,7 +116,7 @@ class Verdict:
     __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners", "noted", "input", "evictions")
 
     def __init__(
-        self, denial: "Denial | None" = None, notice: str = "", watched: "Sequence[Held]" = (),
+        self, denial: Denial | None = None, notice: str = "", watched: Sequence[Held] = (),
         failed: bool = False,
     ):  # fmt: skip
         self.denial = denial
@@ -127,7 +130,7 @@ class Verdict:
         self.noted: list[Notice] = []
         self.input: object = None
 
-    def add(self, found: "Verdict") -> None:
+    def add(self, found: Verdict) -> None:
         """Take over the findings of one more rule."""
         self.denial = found.denial or self.denial
         self.notice = joined(self.notice, found.notice)
@@ -143,7 +146,7 @@ def joined(*lines: str) -> str:
     return "\n".join(filter(None, lines))
 
 
-def session_event(payload: "dict[str, Any]") -> SessionEvent:
+def session_event(payload: dict[str, Any]) -> SessionEvent:
     """The event that a hook's payload tells of; a field that is missing or of another type is empty."""
     if payload.get("hook_event_name") == "Notification":
         why = "notification_type"
@@ -153,7 +156,7 @@ def session_event(payload: "dict[str, Any]") -> SessionEvent:
     return SessionEvent(*[_text(payload.get(key)) for key in keys])
 
 
-def tool_call(payload: "dict[str, Any]") -> ToolCall:
+def tool_call(payload: dict[str, Any]) -> ToolCall:
     """The call that a hook's payload tells of; a text that is missing or of another type is empty."""
     tool, client_tool, session_id, cwd, name, agent, call_id, transcript, mode = [
         _text(payload.get(key))
@@ -178,7 +181,7 @@ def _text(value: object) -> str:
     return ""
 
 
-def run(config: "RuntimeConfig", hook: str, stdin: "IO[Any]", parsed: "Any", body: "Any", unread: "Any" = None) -> int:
+def run(config: RuntimeConfig, hook: str, stdin: IO[Any], parsed: Any, body: Any, unread: Any = None) -> int:
     """Parse the payload on `stdin` with `parsed` and call `body` with it; return the exit status, 0 after a fault.
 
     `body` returns the status of its answer, or None for 0. `unread` does likewise; it is called with the error if the
@@ -198,13 +201,11 @@ def run(config: "RuntimeConfig", hook: str, stdin: "IO[Any]", parsed: "Any", bod
     return 0
 
 
-def _record(config: "RuntimeConfig", hook: str, error: BaseException) -> None:
-    from swarm_hook_core import state
-
+def _record(config: RuntimeConfig, hook: str, error: BaseException) -> None:
     state.record(config.runtime_name, hook, error)
 
 
-def read(stdin: "IO[Any]") -> str:
+def read(stdin: IO[Any]) -> str:
     """All of `stdin` (text or binary) as text; bytes that are not UTF-8 survive as surrogates."""
     data = getattr(stdin, "buffer", stdin).read()
     if isinstance(data, str):
@@ -212,7 +213,7 @@ def read(stdin: "IO[Any]") -> str:
     return str(data.decode("utf-8", "surrogateescape"))
 
 
-def answer(told: "dict[str, Any]") -> None:
+def answer(told: dict[str, Any]) -> None:
     """Print the one object that the client takes. Nothing else may reach stdout."""
     try:
         sys.stdout.write(dumps(told) + "\n")

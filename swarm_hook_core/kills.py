@@ -22,13 +22,13 @@ from swarm_hook_core.shell.call import split
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.traces import NOTICE, journal
 from swarm_hook_core.traces.head.wording import AGAIN, working
+from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import command, quoted
 from swarm_hook_core.watching.records import digest_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.check import Check
-    from swarm_hook_core.traces.trail import Trail
 
 KIND = "kills"  # of the journal's entry: `key` is the call's folder, `text` a digest of the commands, and the call's id
 WHY = "process"  # of the Loss

@@ -3,6 +3,8 @@
 The hook itself writes nothing: the coordinator's command does, in the background if it only renews.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from typing import Any
@@ -20,11 +22,11 @@ PARTS = 3  # signs of life in the time of a lease
 
 
 def renew(
-    config: "RuntimeConfig",
+    config: RuntimeConfig,
     session_id: str,
-    leases: "list[Any]",
+    leases: list[Any],
     has_news: bool,
-    coordinator: "list[str] | None" = None,
+    coordinator: list[str] | None = None,
 ) -> str:
     """Renew this session's locks if a third of a lease is over; return words for its model, nearly always empty.
 
@@ -49,7 +51,7 @@ def renew(
     return ""
 
 
-def _is_first(config: "RuntimeConfig", session_id: str, seconds: float) -> bool:
+def _is_first(config: RuntimeConfig, session_id: str, seconds: float) -> bool:
     """Return True if no other hook of this session has started that within `seconds`."""
     mark = os.path.join(scratch.folder_of(config, session_id), scratch.RENEWED)
     try:

@@ -7,6 +7,8 @@ label or begins the instance id, so every command that takes a session takes the
 Denials and notices load this; a check that lets a call pass does not. Spans of time are in ``wording``.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from swarm_hook_core.lookup import HOLD, TERMINAL
@@ -22,9 +24,9 @@ REMOTE = "team"  # the runtime of sessions on other machines
 
 
 def session_name(
-    runtime: "str | None",
-    session_id: "str | None",
-    label: "str | None" = "",
+    runtime: str | None,
+    session_id: str | None,
+    label: str | None = "",
     is_own: bool = False,
     instance_id: str = "",
 ) -> str:
@@ -44,7 +46,7 @@ def session_name(
     return _name_here(runtime, session_id, label, is_own, instance_id) + where
 
 
-def _name_here(runtime: "str | None", session_id: "str | None", label: str, is_own: bool, instance_id: str) -> str:
+def _name_here(runtime: str | None, session_id: str | None, label: str, is_own: bool, instance_id: str) -> str:
     origin = token(label, "origin")
     if runtime and runtime not in (RUN, SERVER):
         kind = runtime
@@ -68,7 +70,7 @@ def _name_here(runtime: "str | None", session_id: "str | None", label: str, is_o
     return name
 
 
-def holder_name(label: "str | None", instance_id: str, is_own: bool = False) -> str:
+def holder_name(label: str | None, instance_id: str, is_own: bool = False) -> str:
     """Return the name of a session by its label and instance id, as locks have them."""
     return session_name("", "", label, is_own, instance_id)
 
@@ -103,12 +105,12 @@ def _is_time(number: str) -> bool:
     return number.isdigit() or (number[:2] == "01" and number[2:3] in tuple("89abcdef")) or number[:3] == "ses"
 
 
-def _chosen(label: str, kind: str) -> "list[Any]":
+def _chosen(label: str, kind: str) -> list[Any]:
     """Return the words of a label that a person chose: no ``key:value``, and not the runtime."""
     return [word for word in label.split() if ":" not in word[1:] and word != kind]
 
 
-def _command(words: "list[Any]") -> str:
+def _command(words: list[Any]) -> str:
     """The command of a hold: as it is where it is short and plain, else in quotes."""
     text = " ".join(words)
     if len(words) <= 3 and len(text) <= LONGEST_WORDS and all(named(word) == word for word in words):

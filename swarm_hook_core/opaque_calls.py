@@ -3,21 +3,20 @@
 Loaded only if another session holds a lock, or has written something in the same repository.
 """
 
-from swarm_hook_core import settings
+from __future__ import annotations
+
+from swarm_hook_core import settings, state
 from swarm_hook_core.collisions import all_keys
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.lookup import Peers, Session
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.shell import collision
 from swarm_hook_core.shell.model import Effects, Guess
 from swarm_hook_core.targets import shell_text
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Peers, Session
 
-
-def effects_of(call: "ToolCall") -> "Effects | None":
+def effects_of(call: ToolCall) -> Effects | None:
     """Return the Effects of such a call, as far as they can be told beforehand; None if it writes nothing."""
     effects = _seen_of(call)
     if call.is_cut:
@@ -26,7 +25,7 @@ def effects_of(call: "ToolCall") -> "Effects | None":
     return effects
 
 
-def _seen_of(call: "ToolCall") -> "Effects | None":
+def _seen_of(call: ToolCall) -> Effects | None:
     command = shell_text(call.tool, call.input)
     if command:
         from swarm_hook_core.shell import effects_of
@@ -42,14 +41,14 @@ def _seen_of(call: "ToolCall") -> "Effects | None":
 
 
 def judge(
-    config: "RuntimeConfig",
-    session: "Session",
-    call: "ToolCall",
-    effects: "Effects",
-    peers: "Peers",
+    config: RuntimeConfig,
+    session: Session,
+    call: ToolCall,
+    effects: Effects,
+    peers: Peers,
     now: float,
     with_kernel: bool = True,
-) -> "Verdict":
+) -> Verdict:
     """Return the Verdict on a call with these Effects beside the locks of others.
 
     An unreadable command may run in spite of a strict setting, if the kernel holds all locked files meanwhile.
@@ -63,8 +62,6 @@ def judge(
 
                 verdict.plan = plan_of(config, call, session, effects, peers, is_strict)
             except Exception as error:  # the call is judged as if the kernel could hold nothing
-                from swarm_hook_core import state
-
                 state.record(config.runtime_name, "kernel", error)
                 verdict.plan = None
         if verdict.plan is not None:
@@ -75,7 +72,7 @@ def judge(
     return collision.judge(session, call.client_tool, effects, call.folder, peers, now, is_strict)
 
 
-def concerns(call: "ToolCall", session: "Session", peers: "Peers") -> bool:
+def concerns(call: ToolCall, session: Session, peers: Peers) -> bool:
     """Return True if the call could reach any lock: one around its folder, or any place that a command may lead to."""
     command = shell_text(call.tool, call.input)
     if call.is_cut or not command or any(mark in command for mark in ("/", "~", "$", "..", "cd", "`", "pushd")):

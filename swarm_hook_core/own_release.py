@@ -5,6 +5,8 @@ plugin's own number, in the background. The release itself then leaves a launche
 fetched``). Hooks and ``integrations/coordinator.sh`` start that, never uv, which may use the network.
 """
 
+from __future__ import annotations
+
 import os
 import time
 
@@ -20,7 +22,7 @@ def launcher() -> str:
     return os.path.join(state_dir(), "fetched", f"swarm-mcp-{__version__}")
 
 
-def command() -> "list[str]":
+def command() -> list[str]:
     """Return the argv prefix of the fetched release; empty if it was not fetched, or a person forbids it."""
     path = launcher()
     if not os.access(path, os.X_OK):

@@ -7,6 +7,8 @@ Runs before every write, so nothing is imported at the top, and a text is search
 lines.
 """
 
+from __future__ import annotations
+
 import re
 from typing import Any
 
@@ -40,7 +42,7 @@ _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 
 # The text that was read last, and the result of `_named` for it: the check of one call asks for the same text up to
 # five times. Another text replaces it.
-_last: "tuple[Any, ...]" = (None, [])
+_last: tuple[Any, ...] = (None, [])
 
 
 class PatchUnreadable(ValueError):
@@ -58,7 +60,7 @@ def patch_paths(text: str) -> list[str]:
     return [path for path in dict.fromkeys(path for _header, path in _named(text)) if path and "\0" not in path]
 
 
-def patch_changes(text: str) -> "list[tuple[str, str]]":
+def patch_changes(text: str) -> list[tuple[str, str]]:
     """Return `(path, how)` of the same files, as `patch_paths` spells them; `how`: `EDIT`, ....
 
     Adding a file replaces an existing one; moving one onto itself removes it. The last mention of a file counts, except
@@ -80,7 +82,7 @@ def patch_changes(text: str) -> "list[tuple[str, str]]":
     return [(path, changes[path]) for path in patch_paths(text)]
 
 
-def _named(text: str) -> "list[tuple[str, str]]":
+def _named(text: str) -> list[tuple[str, str]]:
     """Return `(header, path)` of each file in a header of the envelopes in `text`, in order.
 
     A moved file has the header of its new place. Raises PatchUnreadable, as `patch_paths`.
@@ -96,7 +98,7 @@ def _named(text: str) -> "list[tuple[str, str]]":
     return named
 
 
-def _read(text: str) -> "list[tuple[str, str]]":
+def _read(text: str) -> list[tuple[str, str]]:
     """The same, with the tabs and carriage returns of the paths."""
     found: list[Any] = []
     mode, begun = _OUTSIDE, False
@@ -151,7 +153,7 @@ def _leads_line(text: str, at: int, line_end: int, mode: int) -> bool:
     return not text[start:at].strip(_BLANKS)
 
 
-def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
+def patches_in(tool_input: object) -> list[tuple[str | None, str]]:
     """Return `(directory, text)` for each apply_patch envelope in a tool input of any JSON shape. Never raises.
 
     The input may be the text itself, hold it under `command`, `input`, `patch`, `text` or `arguments`, wrap either in a
@@ -190,7 +192,7 @@ def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
     return list(found)
 
 
-def codex_patch(command: str) -> "tuple[str | None, str] | None":
+def codex_patch(command: str) -> tuple[str | None, str] | None:
     """Return `(directory, text)` of a shell command that is nothing but ``[cd DIR &&] apply_patch <<EOF``; else None.
 
     Codex runs such a command itself and takes DIR as it is written (`~`, `a\\ b`, the first literal part of "$x/y"),
@@ -223,7 +225,7 @@ def codex_patch(command: str) -> "tuple[str | None, str] | None":
     return None
 
 
-def _as_codex(raw: str) -> "str | None":
+def _as_codex(raw: str) -> str | None:
     """Return Codex's reading of the one argument of `cd`: no escapes, no `~`; None for anything else."""
     if not any(char in raw for char in _SPECIAL):
         return raw or None
@@ -256,7 +258,7 @@ _JS_BLANKS = (
 )
 
 
-def changes_by_headers(text: str) -> "list[tuple[str, str]]":
+def changes_by_headers(text: str) -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file in a header, in order; `how`: `EDIT`, ....
 
     Raises PatchUnreadable for a text without headers.
@@ -283,7 +285,7 @@ def changes_by_headers(text: str) -> "list[tuple[str, str]]":
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
-def changes_in_sections(text: str) -> "dict[str, str]":
+def changes_in_sections(text: str) -> dict[str, str]:
     """Return ``{path: how}`` of the files of a text; empty for another kind of text.
 
     New text that looks like a header names a file more.

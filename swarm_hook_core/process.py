@@ -4,6 +4,8 @@ A process is named by machine, pid and start time, because pids are used again. 
 process that cannot be looked at counts as alive.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import time
@@ -33,7 +35,7 @@ def host_id() -> str:
     return _hosts[own]
 
 
-_hosts: "dict[int, str]" = {}  # pid of this process -> its `host_id`
+_hosts: dict[int, str] = {}  # pid of this process -> its `host_id`
 
 
 def _host_id() -> str:
@@ -123,7 +125,7 @@ def runs_app_server(pid: int) -> bool:
     return "app-server" in words[1:4]
 
 
-def ancestors(below: int = 0) -> "Iterator[int]":
+def ancestors(below: int = 0) -> Iterator[int]:
     """Pids above this process, or above process `below`, nearest first; at most 24."""
     if below:
         pid = parent_of(below)
@@ -144,7 +146,7 @@ BETWEEN = ("mcp_stdio_watchdog.py", "plugin-sandbox-bootstrap.js")
 ADOPTERS = (KEEPER, "systemd", "init", "launchd", "tini", "dumb-init", "catatonit", "conmon")
 
 
-def client_process(marks: "Iterable[str]" = ()) -> tuple[int, str]:
+def client_process(marks: Iterable[str] = ()) -> tuple[int, str]:
     """Return pid and start time of the client that started this hook or server; ``(0, "")`` if unknown.
 
     It is the nearest ancestor that was not started just to start us. Both clients run hooks through the user's shell:
@@ -206,7 +208,7 @@ def _stands_between(pid: int) -> bool:
     return bool(script) and script[0].endswith(BETWEEN)
 
 
-def _script(marks: "Iterable[str]") -> int:
+def _script(marks: Iterable[str]) -> int:
     """Return the nearest ancestor that is a shell running a script with one of `marks` in its path, or 0.
 
     A subshell has the command line of the script that it is part of; the outermost is the script itself.
@@ -260,7 +262,7 @@ def gone(host: str, pid: int, started: str, here: str) -> bool:
 
 
 # pid of this process and of itself or its parent -> start time of the latter, which never changes
-_above: "dict[tuple[int, int], str]" = {}
+_above: dict[tuple[int, int], str] = {}
 
 
 def _namespace(kind: str) -> str:
@@ -301,13 +303,13 @@ FUTURE_SECONDS = 30
 SERVER_RUNTIME = "mcp"  # the runtime of sessions that no hook has registered, only an MCP server
 
 
-def served_by(evidence: "Any", host: str, pid: int, started: str) -> bool:
+def served_by(evidence: Any, host: str, pid: int, started: str) -> bool:
     """Return True if that session is known only through the MCP server of this very client process."""
     client = (evidence["host"], evidence["client_pid"], evidence["client_start"])
     return evidence["runtime"] == SERVER_RUNTIME and client == (host, pid, started)
 
 
-def departed(evidence: "Any", now: float, here: str) -> bool:
+def departed(evidence: Any, now: float, here: str) -> bool:
     """Return True if the session described by `evidence` has gone.
 
     `evidence`: the columns of ``lookup.sqlite.EVIDENCE`` by name; `now` in Unix seconds; `here` is
@@ -334,7 +336,7 @@ def departed(evidence: "Any", now: float, here: str) -> bool:
         return False  # a row with odd values proves nothing
 
 
-def clients_in(text: str) -> "list[Any]":
+def clients_in(text: str) -> list[Any]:
     """Return ``(pid, start time)`` of each other client that has a session open. `text` may be None.
 
     Words that name no process are left out.
@@ -343,7 +345,7 @@ def clients_in(text: str) -> "list[Any]":
     return [(int(pid), started) for pid, _, started in parts if pid.isascii() and pid.isdigit() and len(pid) < 10]
 
 
-def living(host: "str | None", clients: "Any", here: str) -> "list[Any]":
+def living(host: str | None, clients: Any, here: str) -> list[Any]:
     """Return those of `clients`, pairs of pid and start time on `host`, without proof that they have gone."""
     return [client for client in clients if not gone(host or "", client[0] or 0, client[1] or "", here)]
 
@@ -358,7 +360,7 @@ class Result:
 
     __slots__ = ("code", "stdout", "stderr")
 
-    def __init__(self, code: "int | None", stdout: str = "", stderr: str = ""):
+    def __init__(self, code: int | None, stdout: str = "", stderr: str = ""):
         self.code = code
         self.stdout = stdout
         self.stderr = stderr
@@ -366,7 +368,7 @@ class Result:
 
 def run(
     argv: list[str], seconds: float, leave_running: bool = False, stdin: str = "",
-    environment: "dict[str, str] | None" = None,
+    environment: dict[str, str] | None = None,
 ) -> Result:  # fmt: skip
     """Run `argv` on the text `stdin`, for at most `seconds`, with `environment` added to ours.
 
@@ -480,7 +482,7 @@ def _give(handle: int, data: memoryview) -> memoryview:
         return data[:0]
 
 
-def _reap(pid: int, end: float) -> "int | None":
+def _reap(pid: int, end: float) -> int | None:
     """Return the exit code of `pid`, waited for until `end` (monotonic), else None."""
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)

@@ -8,6 +8,8 @@ for a call that names something like it (the rule ``protections``).
     commands  swarm's own verbs, git's settings, database programs
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Iterator
 
@@ -143,7 +145,7 @@ class Matter:
         self.way = way
 
 
-def matter_of_file(path: str, how: str = EDIT, given: object = None) -> "Matter | None":
+def matter_of_file(path: str, how: str = EDIT, given: object = None) -> Matter | None:
     """Return the Matter of a write to absolute `path`, or None. `given`: the call's input."""
     path = os.path.normpath(path)
     resolve = real_paths()
@@ -155,7 +157,7 @@ def matter_of_file(path: str, how: str = EDIT, given: object = None) -> "Matter 
     return None
 
 
-def of_swarm(real: str, resolve: "Callable[[str], str]" = os.path.realpath) -> "Matter | None":
+def of_swarm(real: str, resolve: Callable[[str], str] = os.path.realpath) -> Matter | None:
     """Return the Matter of a file of swarm's own, by its path without links, or None. `resolve`: ``real_paths()``."""
     if real == resolve(config_path()):
         way = "they type `swarm-mcp protect LEVEL`, or edit the file"
@@ -175,7 +177,7 @@ def of_swarm(real: str, resolve: "Callable[[str], str]" = os.path.realpath) -> "
     return None
 
 
-def _of_client(real: str, resolve: "Callable[[str], str]") -> "Matter | None":
+def _of_client(real: str, resolve: Callable[[str], str]) -> Matter | None:
     for home, title, name, files, starts in _homes(resolve):
         if not real.startswith(home + "/"):
             continue
@@ -188,13 +190,13 @@ def _of_client(real: str, resolve: "Callable[[str], str]") -> "Matter | None":
     return None
 
 
-def _of_guard(real: str, how: str, given: object) -> "Matter | None":
+def _of_guard(real: str, how: str, given: object) -> Matter | None:
     if not is_weakened(real, how, given):
         return None
     return Matter(real, "the guard of this repository's commits", WAY)
 
 
-def _homes(resolve: "Callable[[str], str]") -> "Iterator[tuple[str, str, str, tuple[str, ...], tuple[str, ...]]]":
+def _homes(resolve: Callable[[str], str]) -> Iterator[tuple[str, str, str, tuple[str, ...], tuple[str, ...]]]:
     """Yield ``(real folder, title, client, files, beginnings)`` of each client."""
     for variable, usual, title, name, files, starts in CLIENTS:
         chosen = os.environ.get(variable or "-", "").strip()
@@ -203,7 +205,7 @@ def _homes(resolve: "Callable[[str], str]") -> "Iterator[tuple[str, str, str, tu
         yield resolve(os.path.expanduser(chosen or usual)), title, name, files, starts
 
 
-def settings_files() -> "list[tuple[str, str]]":
+def settings_files() -> list[tuple[str, str]]:
     """Return ``(path, title of the client)`` of each file of settings that may carry our plugin or hooks."""
     return [(os.path.join(home, file), title) for home, title, _, files, _ in _homes(real_paths()) for file in files]
 
@@ -219,7 +221,7 @@ def holds_swarm(path: str) -> bool:
         return False
 
 
-def matter_in_tree(tree: "Tree") -> "Matter | None":
+def matter_in_tree(tree: Tree) -> Matter | None:
     """Return the first Matter at or below a folder whose files are written or removed."""
     root = os.path.realpath(tree.root)
     found = matter_of_file(tree.root, tree.how)
@@ -231,7 +233,7 @@ def matter_in_tree(tree: "Tree") -> "Matter | None":
     return None
 
 
-def _places(root: str) -> "Iterator[str]":
+def _places(root: str) -> Iterator[str]:
     """Yield the protected places below `root` that exist."""
     data = data_dir()
     hooks = [os.path.join(root, name) for name in GUARDED if "/.git/" in root]
@@ -241,7 +243,7 @@ def _places(root: str) -> "Iterator[str]":
             yield real
 
 
-def _files_of_clients(root: str) -> "Iterator[str]":
+def _files_of_clients(root: str) -> Iterator[str]:
     for home, _title, _name, files, starts in _homes(real_paths()):
         if not f"{home}/".startswith(f"{root}/") and not root.startswith(f"{home}/"):
             continue
@@ -262,7 +264,7 @@ AS_A_PERSON = ("commit", "undo", "lock", "unlock")  # verbs with `--person`
 LEVELS = ("off", "notice", "keep", "turn")
 
 
-def matter_of_command(words: "list[str]", folder: "str | None", by: str) -> "Matter | None":
+def matter_of_command(words: list[str], folder: str | None, by: str) -> Matter | None:
     """Return the Matter of a command, or None.
 
     words   the program's name first
@@ -279,7 +281,7 @@ def matter_of_command(words: "list[str]", folder: "str | None", by: str) -> "Mat
     return None
 
 
-def _of_swarm(words: "list[str]", folder: "str | None", by: str) -> "Matter | None":
+def _of_swarm(words: list[str], folder: str | None, by: str) -> Matter | None:
     verb, *rest = words or [""]
     way = f"they type `{by}`"
     if verb in ("protect", "auto") and folder is not None:
@@ -311,7 +313,7 @@ def _level(folder: str, of_user: bool) -> str:
     return str(settings.in_file("protect", folder).value)
 
 
-def _of_git(words: "list[str]", folder: "str | None") -> "Matter | None":
+def _of_git(words: list[str], folder: str | None) -> Matter | None:
     """Return the Matter of ``git config core.hooksPath ...`` in a guarded repository, or None.
 
     So it is with ``include.path``, if the file that it names has that setting, or is not there yet.
@@ -341,7 +343,7 @@ def _includes(word: str) -> bool:
     return word == "include.path" or (word.startswith("includeif.") and word.endswith(".path"))
 
 
-def _of_database(words: "list[str]", folder: "str | None") -> "Matter | None":
+def _of_database(words: list[str], folder: str | None) -> Matter | None:
     """Return the Matter of a database program on the store, even to read: ``swarm-mcp`` shows the locks."""
     for word in words:
         name = word.removeprefix("file:").split("?")[0]
@@ -357,9 +359,7 @@ def _of_database(words: "list[str]", folder: "str | None") -> "Matter | None":
     return None
 
 
-def denial_of(
-    call: "ToolCall", targets: "Iterable[tuple[str, str, str]]", effects: "Effects | None"
-) -> "Denial | None":
+def denial_of(call: ToolCall, targets: Iterable[tuple[str, str, str]], effects: Effects | None) -> Denial | None:
     """Return the Denial of a call that would weaken the protection of others, or None.
 
     targets  ``(folder, path, how)`` of the files that the call names
@@ -386,7 +386,7 @@ def denial_of(
     return denial
 
 
-def _in_targets(call: "ToolCall", targets: "Iterable[tuple[str, str, str]]") -> "Matter | None":
+def _in_targets(call: ToolCall, targets: Iterable[tuple[str, str, str]]) -> Matter | None:
     for folder, path, how in targets:
         found = matter_of_file(os.path.join(folder, path), how, call.input)
         if found is not None:
@@ -394,7 +394,7 @@ def _in_targets(call: "ToolCall", targets: "Iterable[tuple[str, str, str]]") -> 
     return None
 
 
-def _in_effects(effects: "Effects") -> "tuple[Matter | None, str]":
+def _in_effects(effects: Effects) -> tuple[Matter | None, str]:
     """Return the first Matter, and the part of the command that it is about."""
     for words, folder, by in effects.deeds:
         found = matter_of_command(words, folder, by)

@@ -1,5 +1,7 @@
 """Registration of a session: its facts, and the coordinator's command that takes them."""
 
+from __future__ import annotations
+
 import os
 from typing import Any
 
@@ -23,7 +25,7 @@ class NotRegistered(Exception):
         self.why = why or message
 
 
-def described(config: "RuntimeConfig", event: "SessionEvent", state: str) -> "dict[str, Any]":
+def described(config: RuntimeConfig, event: SessionEvent, state: str) -> dict[str, Any]:
     """Return the session of `event` as it is registered: its names, its folder, its `state` and its lease.
 
     client     pid and start time of the process that ends the session by its own end; ``(0, "")`` if unknown
@@ -56,7 +58,7 @@ def described(config: "RuntimeConfig", event: "SessionEvent", state: str) -> "di
     }
 
 
-def note_client(config: "RuntimeConfig", event: "SessionEvent", pid: int) -> None:
+def note_client(config: RuntimeConfig, event: SessionEvent, pid: int) -> None:
     """Note the client process `pid` and the log of the session: they tell the ends of its calls (``traces.told_ends``).
 
     Raises OSError.
@@ -74,7 +76,7 @@ class CommandRegistrar:
     ``swarm_mcp.hooks.session_hooks`` has the same methods without a command; `leave_running` means nothing there.
     """
 
-    def __init__(self, config: "RuntimeConfig", coordinator: "list[str] | None" = None):
+    def __init__(self, config: RuntimeConfig, coordinator: list[str] | None = None):
         self.config = config
         self._coordinator = coordinator
         self.has_mail = False  # True if the session registered last has unread messages
@@ -90,12 +92,12 @@ class CommandRegistrar:
 
     def register(
         self,
-        session: "dict[str, Any]",
+        session: dict[str, Any],
         seconds: float,
         patience: float,
         tell: bool = False,
         leave_running: bool = False,
-    ) -> "dict[str, Any]":
+    ) -> dict[str, Any]:
         """Register or renew `session` (``registration.described``) and return the coordinator's row, with ``id``.
 
         That may take `seconds`, of them `patience` for a busy store; with `leave_running` the command may go on after
@@ -133,7 +135,7 @@ class CommandRegistrar:
     def told(self) -> None:
         """Note that the model has been told the notices of the last row. The command has done so already."""
 
-    def end(self, session_id: str, client: "tuple[int, str]", seconds: float, patience: float) -> None:
+    def end(self, session_id: str, client: tuple[int, str], seconds: float, patience: float) -> None:
         """End a session in this `client`, pid and start time. Raises NotRegistered."""
         argv, saved = self.command, scratch.load(self.config, session_id)
         if not argv:
@@ -156,7 +158,7 @@ class CommandRegistrar:
             raise NotRegistered(_why(done))
 
 
-def _flags(session: "dict[str, Any]", *names: str) -> list[str]:
+def _flags(session: dict[str, Any], *names: str) -> list[str]:
     return [word for name in names if session[name] for word in (f"--{name.replace('_', '-')}", session[name])]
 
 
@@ -167,7 +169,7 @@ def _missing() -> str:
     return "the swarm-mcp command was not found"
 
 
-def _publish_pane(argv: list[str], row: "dict[str, Any]", pane: str, seconds: float) -> None:
+def _publish_pane(argv: list[str], row: dict[str, Any], pane: str, seconds: float) -> None:
     if not pane:
         return
     value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane, "pane_id": pane}
@@ -179,7 +181,7 @@ def _publish_pane(argv: list[str], row: "dict[str, Any]", pane: str, seconds: fl
     run([*argv, "kv", "set", key, dumps(value), "--as", row["id"], *place], seconds)
 
 
-def _row(done: "Result") -> "dict[str, Any]":
+def _row(done: Result) -> dict[str, Any]:
     if done.code != 0:
         raise NotRegistered(_why(done))
     try:
@@ -191,7 +193,7 @@ def _row(done: "Result") -> "dict[str, Any]":
     return row
 
 
-def _why(done: "Result") -> str:
+def _why(done: Result) -> str:
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     if lines:
         return lines[-1][:240]

@@ -7,12 +7,16 @@ call: a session's server and the command beside it may both deny one call, which
 ``"notice"`` in the place of ``"path"``, and no keys: it counts as no denial.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Iterator
 from typing import Any
 
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.json_text import dumps, loads
+from swarm_hook_core.lookup import Peers, Session
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.state import append_line, read_private, state_dir
 from swarm_hook_core.untrusted_text import named, token
@@ -22,10 +26,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from swarm_hook_core.denial import Denial, Notice
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.lookup import Peers, Session
 
-    Line = dict[str, Any]  # of the record
+Line = dict[str, Any]  # of the record
 
 LIMIT_BYTES = 128 * 1024
 LATE_SECONDS = 30  # by which the store may hear of a hook's denial
@@ -47,7 +49,7 @@ def note(instance_id: str, holder_id: str, *keys: str, **more: object) -> None:
         return  # a count is missed
 
 
-def counted(these: "list[Line]", instance_id: str, holder_id: str, key: str, since: float, until: float) -> int:
+def counted(these: list[Line], instance_id: str, holder_id: str, key: str, since: float, until: float) -> int:
     """Count those of `these` (see `known`) of that session and that lock's holder, from `since` to before `until`.
 
     Denials that the store knows do not count.
@@ -63,7 +65,7 @@ def counted(these: "list[Line]", instance_id: str, holder_id: str, key: str, sin
     return _calls([one for one in lines if one.get("call") not in calls])
 
 
-def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: str) -> "tuple[int, int, float]":
+def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: str) -> tuple[int, int, float]:
     """Return the number of denials of `file` to that session for that holder by hooks, without the call of that id; the
     highest ``times`` among them, and the first ``at``. Of very many only the newest count.
     """
@@ -92,17 +94,17 @@ def is_recorded(instance_id: str, holder_id: str, file: str, since: float, name:
     return False
 
 
-def _calls(these: "list[Line]") -> int:
+def _calls(these: list[Line]) -> int:
     """Return the number of calls behind these denials; each denial from a client without ids is a call."""
     return len({str(one["call"]) if one.get("call") else place for place, one in enumerate(these)})
 
 
-def known(having: str = "") -> "list[Line]":
+def known(having: str = "") -> list[Line]:
     """All that are still counted, as they were written; only those with the text `having` in them."""
     return [*_newest_first(having)][::-1]
 
 
-def _newest_first(*having: str) -> "Iterator[Line]":
+def _newest_first(*having: str) -> Iterator[Line]:
     """The same with all of these texts in them, one after the other, the newest first."""
     for file in (path(), path() + ".1"):
         try:
@@ -131,7 +133,7 @@ MANY, PERSON = 3, 10  # denials: of a storm, and where a person has to hear of i
 NOTED_SECONDS = 60  # a denial noted this lately is not noted again
 
 
-def weigh(denial: "Denial", session: "Session", call: "ToolCall", peers: "Peers", now: float) -> None:
+def weigh(denial: Denial, session: Session, call: ToolCall, peers: Peers, now: float) -> None:
     """Count a `denial` of `call`: set its `times` and `is_news`, and its reason where it is of a storm."""
     if denial.loss is not None:
         weigh_loss(denial, session, call, now)
@@ -154,7 +156,7 @@ def weigh(denial: "Denial", session: "Session", call: "ToolCall", peers: "Peers"
     note(peers.own_id, held.instance_id, *held.names, **more)
 
 
-def weigh_loss(denial: "Denial", session: "Session", call: "ToolCall", now: float) -> None:
+def weigh_loss(denial: Denial, session: Session, call: ToolCall, now: float) -> None:
     """Count a `denial` of `call` for its ``loss``: set its `times`, unless they are known, and its `is_news`."""
     loss, own_id = denial.loss, session.instance_id
     if not own_id:
@@ -170,7 +172,7 @@ def weigh_loss(denial: "Denial", session: "Session", call: "ToolCall", now: floa
     note(own_id, loss.held.instance_id, key_of(denial.path), **more)
 
 
-def weigh_notice(notice: "Notice", session: "Session", now: float) -> None:
+def weigh_notice(notice: Notice, session: Session, now: float) -> None:
     """Set the `is_news` of a `notice`: the same is recorded once within `NOTED_SECONDS`."""
     own_id, holder_id = session.instance_id, notice.loss.held.instance_id
     mark = f"{notice.loss.why} {notice.path}"
@@ -179,7 +181,7 @@ def weigh_notice(notice: "Notice", session: "Session", now: float) -> None:
         note(own_id, holder_id, notice=mark, event=True)
 
 
-def _words(denial: "Denial", session: "Session", call: "ToolCall", span: float, waiting: int, now: float) -> str:
+def _words(denial: Denial, session: Session, call: ToolCall, span: float, waiting: int, now: float) -> str:
     """Return the shorter reason for a model that has read the whole one: count, holder, end, way out.
 
     `waiting`: the number of sessions that wait for the file already.

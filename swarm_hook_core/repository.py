@@ -5,6 +5,8 @@ of one clone share. The *names* of a path in a repository are ``<id>:<path from 
 its first commit, which clones share as well, or its common folder if that is not known.
 """
 
+from __future__ import annotations
+
 import os
 from typing import Any
 
@@ -15,7 +17,7 @@ SMALL = 65536  # bytes of a configuration that are read
 ON = ("true", "yes", "on", "1")
 MOST_KNOWN = 500
 _FOLDER, _LINK = 0o040000, 0o120000  # as in the module `stat`, which takes time to load
-_known: "dict[str, Any]" = {}  # a configuration's path -> its state when it was read, and its settings
+_known: dict[str, Any] = {}  # a configuration's path -> its state when it was read, and its settings
 
 
 class Tree:
@@ -31,7 +33,7 @@ class Tree:
         self.takes_all: bool | None = None  # `opted_in`, likewise
 
 
-def tree_over(path: str, is_real: bool = False) -> "Tree | None":
+def tree_over(path: str, is_real: bool = False) -> Tree | None:
     """Return the Tree that absolute `path` lies in, or is the top of; else None. `is_real`: the path has no links."""
     folder = path
     while True:
@@ -51,7 +53,7 @@ def top_around(path: str) -> str:
     return tree.top if tree is not None else ""
 
 
-def tree_at(folder: str, is_real: bool = False) -> "Tree | None":
+def tree_at(folder: str, is_real: bool = False) -> Tree | None:
     """Return the Tree with this folder as its top, else None."""
     mark = f"{folder.rstrip('/')}/.git"
     try:
@@ -78,7 +80,7 @@ def tree_at(folder: str, is_real: bool = False) -> "Tree | None":
     return Tree(top, own, os.path.realpath(os.path.join(own, shared)) if shared else own)
 
 
-def trees_beside(tree: "Tree") -> "list[str]":
+def trees_beside(tree: Tree) -> list[str]:
     """Tops of every work tree of this clone, this one's too."""
     if os.path.basename(tree.common) == ".git":
         found = [os.path.dirname(tree.common)]
@@ -96,7 +98,7 @@ def trees_beside(tree: "Tree") -> "list[str]":
     return list(dict.fromkeys([tree.top, *found]))
 
 
-def opted_in(tree: "Tree") -> bool:
+def opted_in(tree: Tree) -> bool:
     """Return True if ``swarm.logical`` is on, in the clone's configuration or in that of this work tree alone."""
     if tree.takes_all is None:
         setting, of_tree = _settings(os.path.join(tree.common, "config"))
@@ -130,20 +132,20 @@ def may_take_all(path: str) -> bool:
     return bool(setting) or of_tree
 
 
-def ids(tree: "Tree") -> "list[str]":
+def ids(tree: Tree) -> list[str]:
     """The ids that locks of this repository may be stored under, the best known first."""
     first = remembered(tree)
     return [*([first] if first else []), folder_id(tree)]
 
 
-def folder_id(tree: "Tree") -> str:
+def folder_id(tree: Tree) -> str:
     """Return the id of a repository without commits, or without all of its history: shared by work trees, not by
     clones.
     """
     return f"folder={_identity(tree.common)}"
 
 
-def names_of(key: str, tree: "Tree") -> "list[str]":
+def names_of(key: str, tree: Tree) -> list[str]:
     """Return the names of the path with this key in the repository of `tree`; empty if it is outside."""
     within = place_of(key, tree.top)
     if within is None:
@@ -151,7 +153,7 @@ def names_of(key: str, tree: "Tree") -> "list[str]":
     return [f"{one}:{within}" for one in ids(tree)]
 
 
-def place_of(key: str, top: str) -> "str | None":
+def place_of(key: str, top: str) -> str | None:
     """Return `key` as seen from folder `top`, empty for `top` itself, with the mark of keys without case; else None."""
     if key.startswith(NO_CASE):
         mark = NO_CASE
@@ -173,7 +175,7 @@ def place_of(key: str, top: str) -> "str | None":
 # ------------------------------------------------------------------ the first commit
 
 
-def remembered(tree: "Tree") -> str:
+def remembered(tree: Tree) -> str:
     """The first commit of this repository, as it was written down; empty where it was not."""
     if tree.first is None:
         words = _line(_record(tree)).split()
@@ -183,7 +185,7 @@ def remembered(tree: "Tree") -> str:
     return tree.first
 
 
-def learn(tree: "Tree", seconds: float) -> str:
+def learn(tree: Tree, seconds: float) -> str:
     """Return the first commit: `remembered`, or asked of git in at most `seconds` and written down.
 
     Empty without a commit, with a part of the history missing (a shallow clone), or without an answer from git.
@@ -206,7 +208,7 @@ def learn(tree: "Tree", seconds: float) -> str:
     return first
 
 
-def _record(tree: "Tree") -> str:
+def _record(tree: Tree) -> str:
     return os.path.join(state_dir(), "repositories", _identity(tree.common))
 
 
@@ -219,7 +221,7 @@ def _identity(folder: str) -> str:
     return f"{found.st_dev:x}.{found.st_ino:x}"
 
 
-def _birth(tree: "Tree") -> str:
+def _birth(tree: Tree) -> str:
     """Return a mark that a repository made in the same place does not share: git never writes this file."""
     try:
         return f"{os.stat(os.path.join(tree.common, 'description')).st_mtime_ns:x}"
@@ -246,7 +248,7 @@ def small_text(path: str) -> str:
         return ""
 
 
-def _settings(path: str) -> "tuple[bool | None, bool]":
+def _settings(path: str) -> tuple[bool | None, bool]:
     """Return ``swarm.logical`` of a configuration, or None if it is not set; and ``extensions.worktreeConfig``."""
     try:
         found = os.stat(path)
@@ -261,7 +263,7 @@ def _settings(path: str) -> "tuple[bool | None, bool]":
     return found_settings
 
 
-def _settings_in(text: str) -> "tuple[bool | None, bool]":
+def _settings_in(text: str) -> tuple[bool | None, bool]:
     logical, of_tree, section = None, False, ""
     for line in text.split("\n"):
         line = line.strip()

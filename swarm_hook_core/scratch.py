@@ -4,9 +4,12 @@ Only a convenience: a store in a local file knows every session by its id, and l
 coordinator keeps its store elsewhere, this holds our instance.
 """
 
+from __future__ import annotations
+
 import os
 from typing import Any
 
+from swarm_hook_core import state
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.state import name_of, read_private, state_dir, write_private
@@ -19,12 +22,12 @@ MAIL = "mail"  # the newest message that the session was told of
 _TURN = "turn"
 
 
-def folder_of(config: "RuntimeConfig", session_id: str) -> str:
+def folder_of(config: RuntimeConfig, session_id: str) -> str:
     """This session's folder."""
     return os.path.join(state_dir(), config.scratch_dir_name, name_of(session_id))
 
 
-def load(config: "RuntimeConfig", session_id: str) -> "dict[str, Any]":
+def load(config: RuntimeConfig, session_id: str) -> dict[str, Any]:
     """Return the saved facts about this session; empty if there are no such facts of ours."""
     try:
         saved = loads(read_private(os.path.join(folder_of(config, session_id), _NAME), LARGEST).decode())
@@ -35,23 +38,21 @@ def load(config: "RuntimeConfig", session_id: str) -> "dict[str, Any]":
     return {}
 
 
-def save(config: "RuntimeConfig", session_id: str, **facts: str) -> None:
+def save(config: RuntimeConfig, session_id: str, **facts: str) -> None:
     """Replace the saved facts about this session."""
     text = dumps({"session_id": session_id, **facts})
     write_private(os.path.join(folder_of(config, session_id), _NAME), text)
 
 
-def remember(config: "RuntimeConfig", session_id: str, **facts: "Any") -> None:
+def remember(config: RuntimeConfig, session_id: str, **facts: Any) -> None:
     """Replace the saved facts as `save` does, or record that they cannot be written."""
     try:
         save(config, session_id, **facts)
     except OSError as error:
-        from swarm_hook_core import state
-
         state.record(config.runtime_name, "scratch", error)
 
 
-def clear(config: "RuntimeConfig", session_id: str) -> None:
+def clear(config: RuntimeConfig, session_id: str) -> None:
     """Remove the saved facts, and the folder if nothing else is in it."""
     folder = folder_of(config, session_id)
     files = (os.path.join(folder, name) for name in (_NAME, _SERVER, RENEWED, MAIL, _TURN))
@@ -62,13 +63,13 @@ def clear(config: "RuntimeConfig", session_id: str) -> None:
             continue
 
 
-def tried_lately(config: "RuntimeConfig", session_id: str, seconds: float, now: float) -> bool:
+def tried_lately(config: RuntimeConfig, session_id: str, seconds: float, now: float) -> bool:
     """Return True if a failed registration is less than `seconds` old, so that writes do not pay for each."""
     failed_at = load(config, session_id).get("failed_at")
     return isinstance(failed_at, (int, float)) and 0 <= now - failed_at < seconds
 
 
-def begin_turn(config: "RuntimeConfig", session_id: str, turn: str) -> bool:
+def begin_turn(config: RuntimeConfig, session_id: str, turn: str) -> bool:
     """Note that the session is in this turn of its client's; return True unless it was noted already."""
     path = os.path.join(folder_of(config, session_id), _TURN)
     if _line_in(path) == turn:
@@ -77,7 +78,7 @@ def begin_turn(config: "RuntimeConfig", session_id: str, turn: str) -> bool:
     return True
 
 
-def end_turn(config: "RuntimeConfig", session_id: str) -> None:
+def end_turn(config: RuntimeConfig, session_id: str) -> None:
     """Take that word back, and remove the folder if nothing else is in it: not every session's end is told."""
     folder = folder_of(config, session_id)
     try:

@@ -3,20 +3,22 @@
 Each function handles one event for the HookCore `core`, and prints the words for the model.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from typing import Any
 
-from swarm_hook_core import environment, scratch
+from swarm_hook_core import environment, scratch, state
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.coordinator import chosen_command
 from swarm_hook_core.hooks import SessionEvent, ToolCall
-from swarm_hook_core.lookup import Session
+from swarm_hook_core.lookup import LockReader, Session
 from swarm_hook_core.lookup.command import CommandReader
 from swarm_hook_core.lookup.sqlite import StoreReader, whole
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.process import client_process
-from swarm_hook_core.registration import NotRegistered, described, note_client
+from swarm_hook_core.registration import CommandRegistrar, NotRegistered, described, note_client
 from swarm_hook_core.state import has_plans, has_turn_files, local_store, state_dir
 from swarm_hook_core.traces import traces_dir
 from swarm_hook_core.untrusted_text import NOTE, cut_text, named
@@ -25,7 +27,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
-    from swarm_hook_core.lookup import LockReader
     from swarm_hook_core.traces.news import News
 
 # The life of a session, as its client's hooks tell it: it joins, works, rests, leaves.
@@ -43,7 +44,7 @@ TURN_SECONDS, TURN_PATIENCE = 2.0, 0.3
 END_SECONDS, END_PATIENCE = 0.9, 0.4
 
 
-def start(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", state: str = "idle") -> str:
+def start(config: RuntimeConfig, event: SessionEvent, registrar: Any, state: str = "idle") -> str:
     """Register the session for any source, and return words for the model. `state`: its state from now on.
 
     Raises NotRegistered, recorded already, with those words.
@@ -65,7 +66,7 @@ def start(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", stat
     return greetings.greeting(row) + tracked + (f"\n\n{news}" if news else "")
 
 
-def turn(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any") -> str:
+def turn(config: RuntimeConfig, event: SessionEvent, registrar: Any) -> str:
     """Renew the session at a turn's boundary and return words for the model, nearly always empty.
 
     It works when the turn begins, and is idle when it ends. A client that
@@ -85,14 +86,14 @@ def turn(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any") -> st
         return ""
 
 
-def _note_client(config: "RuntimeConfig", event: "SessionEvent", session: "dict[str, Any]") -> None:
+def _note_client(config: RuntimeConfig, event: SessionEvent, session: dict[str, Any]) -> None:
     try:
         note_client(config, event, session["client"][0])
     except OSError as error:  # a full disk: a call of the session ends with its next one
         _record(config, "session", str(error))
 
 
-def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver: "Any" = None) -> None:
+def end(config: RuntimeConfig, event: SessionEvent, registrar: Any, driver: Any = None) -> None:
     """Withdraw the session's publications, deregister it, and clear the files that it left.
 
     A session that another client still has open goes on.
@@ -123,13 +124,13 @@ def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver
             _record(config, "session_end", f"the end of its turn was not noted: {error}")
 
 
-def _is_known(config: "RuntimeConfig", event: "SessionEvent", driver: "Any") -> bool:
+def _is_known(config: RuntimeConfig, event: SessionEvent, driver: Any) -> bool:
     file = local_store()
     return bool(file) and StoreReader(file, driver).session(config.runtime_name, event.session_id) is not None
 
 
 def end_subagent(
-    config: "RuntimeConfig", event: "SessionEvent", coordinator: "list[str] | None" = None, driver: "Any" = None
+    config: RuntimeConfig, event: SessionEvent, coordinator: list[str] | None = None, driver: Any = None
 ) -> None:
     """Have the locks of a subagent that has ended released, by a command in the background. Raises OSError."""
     file = local_store() if event.session_id and event.agent else ""
@@ -145,14 +146,13 @@ def end_subagent(
 
 
 def join_in_passing(
-    config: "RuntimeConfig", event: "SessionEvent", seconds: float, coordinator: "list[str] | None" = None
+    config: RuntimeConfig, event: SessionEvent, seconds: float, coordinator: list[str] | None = None
 ) -> str:
     """Instance id of a session that the store does not know yet, registering it if need be.
 
     Empty where that fails; the next attempt then waits a few seconds, so that a broken coordinator
     is not paid for on every write.
     """
-    from swarm_hook_core.registration import CommandRegistrar
 
     session_id = event.session_id
     if not session_id or scratch.tried_lately(config, session_id, 10.0, time.time()):
@@ -167,7 +167,7 @@ def join_in_passing(
         return ""
 
 
-def _has_turn_files(config: "RuntimeConfig", event: "SessionEvent") -> bool:
+def _has_turn_files(config: RuntimeConfig, event: SessionEvent) -> bool:
     """Return True if the agent of an event has a file for its turn."""
     if not has_turn_files():
         return False
@@ -177,7 +177,7 @@ def _has_turn_files(config: "RuntimeConfig", event: "SessionEvent") -> bool:
     return any((one.runtime, one.session_id, one.agent) == whose for one in turn_files.lasting(time.time_ns()))
 
 
-def _news(row: "dict[str, Any]") -> str:
+def _news(row: dict[str, Any]) -> str:
     notices = row.get("notices")
     if not isinstance(notices, list) or not notices:
         return ""
@@ -185,7 +185,7 @@ def _news(row: "dict[str, Any]") -> str:
     return "\n".join(cut_text(text) for text in notices if isinstance(text, str))
 
 
-def _make_tracker_known(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", row: "dict[str, Any]") -> str:
+def _make_tracker_known(config: RuntimeConfig, event: SessionEvent, registrar: Any, row: dict[str, Any]) -> str:
     """Publish the work tracker that is set for this session; a line about it for the model, or nothing."""
     from swarm_hook_core import greetings
 
@@ -209,13 +209,11 @@ def _make_tracker_known(config: "RuntimeConfig", event: "SessionEvent", registra
     return f"\nWork here is tracked in {found['provider']}{through}: name a task's entry when you complete it."
 
 
-def _record(config: "RuntimeConfig", hook: str, fault: str) -> None:
-    from swarm_hook_core import state
-
+def _record(config: RuntimeConfig, hook: str, fault: str) -> None:
     state.record(config.runtime_name, hook, fault)
 
 
-def begins(core: "HookCore", event: "SessionEvent") -> None:
+def begins(core: HookCore, event: SessionEvent) -> None:
     """Register the session and print its context."""
     trouble, is_fetched = "", False
     _is_same_turn(core, event)
@@ -235,7 +233,7 @@ def begins(core: "HookCore", event: "SessionEvent") -> None:
         own_release.fetch()
 
 
-def _wire(core: "HookCore", event: "SessionEvent") -> None:
+def _wire(core: HookCore, event: SessionEvent) -> None:
     """Have the session's shells look for files that the kernel holds, if a person wants that."""
     if "CLAUDE_ENV_FILE" in os.environ:
         from swarm_hook_core.kernel import planning
@@ -246,7 +244,7 @@ def _wire(core: "HookCore", event: "SessionEvent") -> None:
             core.record_fault("kernel", error)
 
 
-def _unregistered(core: "HookCore", event: "SessionEvent", error: NotRegistered) -> "tuple[str, str, bool]":
+def _unregistered(core: HookCore, event: SessionEvent, error: NotRegistered) -> tuple[str, str, bool]:
     """Return words for the model and the user about a failed registration, and True if the command is to be fetched.
 
     The user is told once that the command is missing.
@@ -263,7 +261,7 @@ def _unregistered(core: "HookCore", event: "SessionEvent", error: NotRegistered)
     return words, "", is_fetched
 
 
-def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
+def takes_turn(core: HookCore, event: SessionEvent) -> None:
     """Renew the session at the beginning or end of a turn. A turn that begins once more, as it goes on, is the same."""
     if event.name in (MOVED, RECONFIGURED):
         if event.session_id and not event.agent:
@@ -300,7 +298,7 @@ def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
     _was_told(core, news)
 
 
-def _goes_on(core: "HookCore", event: "SessionEvent") -> None:
+def _goes_on(core: HookCore, event: SessionEvent) -> None:
     """Register the folder that the session has entered, or tell others that its hooks have been switched off.
 
     The client shows no words of these hooks, neither to its model nor to its user.
@@ -316,7 +314,7 @@ def _goes_on(core: "HookCore", event: "SessionEvent") -> None:
         _record(core.config, "turn", str(error))
 
 
-def _rewinds(core: "HookCore", event: "SessionEvent") -> str:
+def _rewinds(core: HookCore, event: SessionEvent) -> str:
     """Return the words about rewinds since the last turn, as a turn begins; keep what a turn has left, as it ends."""
     if event.name not in ("UserPromptSubmit", *ENDS) or event.agent or not event.session_id:
         return ""
@@ -344,12 +342,12 @@ def _rewinds(core: "HookCore", event: "SessionEvent") -> str:
     return ""
 
 
-def _call_at(event: "SessionEvent", tool: str = "", agent: str = "") -> ToolCall:
+def _call_at(event: SessionEvent, tool: str = "", agent: str = "") -> ToolCall:
     """Return a call in the folder of `event`, by which the traces of its session are found there."""
     return ToolCall(tool, None, event.session_id, event.cwd or os.getcwd(), event.name, agent)
 
 
-def _calls_are_over(core: "HookCore", event: "SessionEvent") -> None:
+def _calls_are_over(core: HookCore, event: SessionEvent) -> None:
     """Note that writes that the session, or its subagent, was allowed and has not made are not coming any more."""
     if event.name == "Notification" and event.source != IDLE:
         return
@@ -362,7 +360,7 @@ def _calls_are_over(core: "HookCore", event: "SessionEvent") -> None:
         core.record_fault("traces", error)
 
 
-def _is_same_turn(core: "HookCore", event: "SessionEvent") -> bool:
+def _is_same_turn(core: HookCore, event: SessionEvent) -> bool:
     """Return True if the client repeats the beginning of a turn that the session is in already."""
     if "turn" not in core.config.dialect.fields or not event.session_id or event.source == "compact":
         return False
@@ -377,7 +375,7 @@ def _is_same_turn(core: "HookCore", event: "SessionEvent") -> bool:
         return False
 
 
-def has_subagent(core: "HookCore", event: "SessionEvent") -> None:
+def has_subagent(core: HookCore, event: SessionEvent) -> None:
     """Tell a subagent its id, or release the locks of one that has ended."""
     if event.name == "SubagentStart":
         from swarm_hook_core.greetings import subagent_greeting
@@ -402,7 +400,7 @@ def has_subagent(core: "HookCore", event: "SessionEvent") -> None:
         _drop_unheard(core, event)
 
 
-def ends(core: "HookCore", event: "SessionEvent") -> None:
+def ends(core: HookCore, event: SessionEvent) -> None:
     """Deregister the session and remove its files."""
     core.words_now(event)  # first: deregistering forgets the session
     if core.config.kernel and has_plans():
@@ -413,7 +411,7 @@ def ends(core: "HookCore", event: "SessionEvent") -> None:
     _drop_unheard(core, event)
 
 
-def _drop_unheard(core: "HookCore", event: "SessionEvent") -> None:
+def _drop_unheard(core: HookCore, event: SessionEvent) -> None:
     """Forget the kept words for a session, or a subagent, that ends."""
     if core.config.dialect.unheard is not None:
         from swarm_hook_core import unheard
@@ -421,7 +419,7 @@ def _drop_unheard(core: "HookCore", event: "SessionEvent") -> None:
         unheard.take(core.config, event)
 
 
-def news_of_others(core: "HookCore", event: "SessionEvent") -> "News | None":
+def news_of_others(core: HookCore, event: SessionEvent) -> News | None:
     """Return the News of others' changes for a session that begins, or begins a turn; None for no news."""
     try:
         from swarm_hook_core.traces import OFF, level_of, others_in, own_journal
@@ -439,7 +437,7 @@ def news_of_others(core: "HookCore", event: "SessionEvent") -> "News | None":
         return None
 
 
-def _head_of(core: "HookCore", event: "SessionEvent") -> str:
+def _head_of(core: HookCore, event: SessionEvent) -> str:
     """Return the words about a HEAD that was moved since the session last knew it; have the present one noted."""
     try:
         from swarm_hook_core.traces import OFF, level_of
@@ -455,7 +453,7 @@ def _head_of(core: "HookCore", event: "SessionEvent") -> str:
         return ""
 
 
-def _mail(core: "HookCore", event: "SessionEvent") -> str:
+def _mail(core: HookCore, event: SessionEvent) -> str:
     """Return the words about the session's unread mail, if its registration has reported mail."""
     if not core.registrar.has_mail:
         return ""
@@ -473,7 +471,7 @@ def _mail(core: "HookCore", event: "SessionEvent") -> str:
         return ""
 
 
-def _was_told(core: "HookCore", news: "Any") -> None:
+def _was_told(core: HookCore, news: Any) -> None:
     core.registrar.told()
     if news is not None:
         news.told()
@@ -484,7 +482,7 @@ def _was_told(core: "HookCore", news: "Any") -> None:
 DEADLINE_SECONDS = 0.2  # for a session that has to be registered first
 
 
-def unregistered(config: "RuntimeConfig", call: "ToolCall", instance_id: str) -> Session:
+def unregistered(config: RuntimeConfig, call: ToolCall, instance_id: str) -> Session:
     """A session as its own call and environment describe it, where the store does not."""
     identity, cwd = environment.identity(config.env_prefix), call.cwd
     if identity:
@@ -495,12 +493,12 @@ def unregistered(config: "RuntimeConfig", call: "ToolCall", instance_id: str) ->
 
 
 def join(
-    config: "RuntimeConfig",
-    call: "ToolCall",
-    store: "Any",
-    coordinator: "list[str] | None" = None,
-    driver: "Any" = None,
-) -> "tuple[Session | None, LockReader | None]":
+    config: RuntimeConfig,
+    call: ToolCall,
+    store: Any,
+    coordinator: list[str] | None = None,
+    driver: Any = None,
+) -> tuple[Session | None, LockReader | None]:
     """Return ``(Session, LockReader)`` of a session that `store` (may be None) does not know; else both None.
 
     It is registered in passing. If that fails or takes too long it is checked all the same: unknown to the store, it
@@ -524,6 +522,6 @@ def join(
     return unregistered(config, call, instance_id), CommandReader(max(0.05, end - time.monotonic()), scope)
 
 
-def is_elsewhere(config: "RuntimeConfig", session_id: str) -> bool:
+def is_elsewhere(config: RuntimeConfig, session_id: str) -> bool:
     """Return True if the store may be one that only the coordinator's command can reach."""
     return bool(chosen_command() or scratch.load(config, session_id).get("instance_id"))

@@ -11,12 +11,14 @@ name of ``protect``, here and in variables.
 Mistakes in the file, and unknown words in a variable, are left out, and recorded once as a fault.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from typing import Any
 
 from swarm_hook_core.environment import ON, first_set
-from swarm_hook_core.state import config_path, read_private, state_dir, write_private
+from swarm_hook_core.state import config_path, read_private, record, state_dir, write_private
 
 LARGEST = 256 * 1024
 MOST_WRITERS = 500
@@ -69,7 +71,7 @@ class Setting:
 
     __slots__ = ("value", "source", "folder", "until")
 
-    def __init__(self, value: "Any", source: "Any", folder: str = "", until: int = 0):
+    def __init__(self, value: Any, source: Any, folder: str = "", until: int = 0):
         self.until = until
         self.value = value
         self.source = source
@@ -86,7 +88,7 @@ class Writer:
 
     __slots__ = ("tool", "paths", "command", "folder", "unless")
 
-    def __init__(self, tool: "Any", paths: "Any" = (), command: str = "", folder: str = "", unless: "Any" = None):
+    def __init__(self, tool: Any, paths: Any = (), command: str = "", folder: str = "", unless: Any = None):
         self.tool = tool
         self.paths = paths
         self.command = command
@@ -162,7 +164,7 @@ def _word(name: str, prefix: str, folder: str) -> Setting:
     return in_file(name, folder)
 
 
-def variables(name: str, prefix: str) -> "list[str]":
+def variables(name: str, prefix: str) -> list[str]:
     """Return the variables for setting `name`; the first one that is set wins, also over the file."""
     names = [name, *(old for old, new in OLD_NAMES.items() if new == name)]
     own = [f"SWARM_{prefix}_{one.upper()}" for one in names] if prefix else []
@@ -191,7 +193,7 @@ def without(name: str, folder: str) -> str:
     return str(current().user.get(name, DEFAULTS[name]) if folder else DEFAULTS[name])
 
 
-def _checkout_over(checkouts: "dict[str, Any]", folder: str) -> str:
+def _checkout_over(checkouts: dict[str, Any], folder: str) -> str:
     """Return the nearest of `checkouts` at or above `folder`, up to its git root; may be empty."""
     try:
         probe = os.path.realpath(folder)
@@ -224,7 +226,7 @@ def read(path: str) -> Config:
     return found
 
 
-_last: "tuple[Any, ...]" = (None, None)
+_last: tuple[Any, ...] = (None, None)
 
 
 def current() -> Config:
@@ -245,7 +247,7 @@ def current() -> Config:
     return config
 
 
-def _take(found: Config, settings: "dict[str, Any]") -> None:
+def _take(found: Config, settings: dict[str, Any]) -> None:
     found.user = _choices(settings, "", ("checkouts", "writers"), found.faults)
     checkouts = settings.get("checkouts", {})
     if not isinstance(checkouts, dict):
@@ -272,7 +274,7 @@ def _take(found: Config, settings: "dict[str, Any]") -> None:
             found.faults.append(f"writer {number}: {error}")
 
 
-def _choices(given: "dict[str, Any]", where: str, others: "tuple[str, ...]", faults: "list[str]") -> "dict[str, Any]":
+def _choices(given: dict[str, Any], where: str, others: tuple[str, ...], faults: list[str]) -> dict[str, Any]:
     """Return the valid choices among DEFAULTS in `given`. `others`: further keys that are allowed."""
     taken: dict[str, Any] = {}
     for name, value in given.items():
@@ -307,7 +309,7 @@ def _is_for_a_while(name: str, given: object) -> bool:
     return given.get("value") in WORDS[name] and type(given.get("until")) in (int, float)
 
 
-def _writer(entry: "Any") -> Writer:
+def _writer(entry: Any) -> Writer:
     if not isinstance(entry, dict):
         raise ValueError("not an object")
     unknown = [name for name in entry if name not in ("tool", "paths", "command", "folder", "unless")]
@@ -331,7 +333,6 @@ def _writer(entry: "Any") -> Writer:
 
 def _record_once(fault: str, state: str, name: str) -> None:
     """Hooks are short-lived and many: that this `state` was recorded is kept in the state folder's file `name`."""
-    from swarm_hook_core.state import record
 
     told = os.path.join(state_dir(), name)
     try:

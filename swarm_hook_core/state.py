@@ -4,6 +4,8 @@ The folders follow platformdirs' ``user_state_dir("swarm-mcp")`` and its like, r
 doctor have the standard library only; tests hold them together. Everything is created with mode 0700.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import time
@@ -286,7 +288,7 @@ _UNBLOCKED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getat
 _LINK, _NO_READER = 40 if sys.platform == "linux" else 62, 6  # ELOOP; ENXIO, of a pipe or a socket
 
 
-def open_private(path: str, flags: int, follows: bool = False, folder: "int | None" = None) -> int:
+def open_private(path: str, flags: int, follows: bool = False, folder: int | None = None) -> int:
     """Open an ordinary file of ours, made for this user alone. Never waits, not even for a pipe's other end.
 
     `follows`: a person may have put a symbolic link there; `folder`: as ``dir_fd`` of ``os.open``. Raises NotOrdinary
@@ -435,7 +437,7 @@ def fault_log() -> str:
     return os.path.join(state_dir(), "faults.jsonl")
 
 
-def record(runtime: str, hook: str, fault: "str | BaseException") -> None:
+def record(runtime: str, hook: str, fault: str | BaseException) -> None:
     """Add one line. Never raises, since the caller has no one to tell."""
     try:
         if isinstance(fault, BaseException):
@@ -448,7 +450,7 @@ def record(runtime: str, hook: str, fault: "str | BaseException") -> None:
         return
 
 
-def record_hourly(runtime: str, hook: str, fault: "str | BaseException") -> None:
+def record_hourly(runtime: str, hook: str, fault: str | BaseException) -> None:
     """Record a fault that every check would meet: once an hour at most."""
     try:
         if time.time() - os.stat(fault_log()).st_mtime < HOUR:

@@ -1,5 +1,7 @@
 """The texts that a shell tool runs: one, or several at the same time; and a patch in them."""
 
+from __future__ import annotations
+
 import os
 import re
 import shlex
@@ -19,8 +21,6 @@ def shell_text(tool: str, tool_input: object) -> str:
     else:
         command = tool_input
     if isinstance(command, list) and all(isinstance(word, str) for word in command):
-        import shlex
-
         # argv of a shell that is given its text, as older clients have it
         if len(command) == 3 and command[1] in ("-c", "-lc"):
             return str(command[2])
@@ -54,7 +54,7 @@ def patched(tool: str, tool_input: object, cwd: str) -> list[tuple[str, str, str
 _HEREDOC = re.compile(r"""(?<!<)<<-?\s*(?:"([^"]+)"|'([^']+)'|([A-Za-z0-9_./-]+))""")
 
 
-def one_text(commands: "list[Any]") -> str:
+def one_text(commands: list[Any]) -> str:
     """Return one text with the effect of `commands`: texts for a shell, or ``{command, args}`` to run without one.
 
     Texts from one that begins a heredoc to the one that ends it are a single command. Values of any other kind are left
@@ -72,7 +72,7 @@ def one_text(commands: "list[Any]") -> str:
     return "\n".join(f"bash -c {shlex.quote(text)}" for text in texts)
 
 
-def _whole(commands: "list[Any]") -> "list[Any]":
+def _whole(commands: list[Any]) -> list[Any]:
     """`commands` with each heredoc in one piece."""
     found, rest = [], list(commands)
     while rest:

@@ -5,6 +5,8 @@ lets a grant on another machine count. After that, there may be locks that are u
 this machine has joined a team (``state.shares_locks``).
 """
 
+from __future__ import annotations
+
 import os
 from time import sleep, time
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 from swarm_hook_core import clock
 from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.lookup import LockReader
 from swarm_hook_core.lookup.glance import StoreGlance
 from swarm_hook_core.process import host_id
 from swarm_hook_core.settings import strict
@@ -22,7 +25,6 @@ from swarm_hook_core.wording import duration
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.check import Check, Writes
-    from swarm_hook_core.lookup import LockReader
 
 KEPT_SECONDS = 86400  # of the marks for told sessions
 FOLLOWING = "following"  # the state of a repository whose server the team agent has not lost
@@ -43,7 +45,7 @@ class Stale:
 
     __slots__ = ("top", "repository", "said_at", "mark", "is_followed")
 
-    def __init__(self, top: str, repository: "Any", said_at: object, mark: str, is_followed: bool):
+    def __init__(self, top: str, repository: Any, said_at: object, mark: str, is_followed: bool):
         self.top = top
         self.repository = repository
         self.said_at = said_at
@@ -51,12 +53,12 @@ class Stale:
         self.is_followed = is_followed
 
 
-def may_miss_locks(reader: "StoreGlance | LockReader") -> bool:
+def may_miss_locks(reader: StoreGlance | LockReader) -> bool:
     """Return True if locks of other machines may be unknown here, in one of the joined work trees."""
     return bool(stale_trees(reader.shared_trees()))
 
 
-def hear_anew(check: "Check") -> bool:
+def hear_anew(check: Check) -> bool:
     """Wait for news of other machines' locks if the call concerns them and this machine has slept.
 
     Return True if the news have come: locks that were looked up before are to be looked up again.
@@ -109,7 +111,7 @@ def _waits_until(mark: str) -> float:
     return until
 
 
-def judge(check: "Check") -> "Verdict | None":
+def judge(check: Check) -> Verdict | None:
     """Return the Verdict on a call that may write where locks of other machines may be unknown here, or None.
 
     It is a notice, and with ``strict`` a denial.
@@ -131,7 +133,7 @@ def judge(check: "Check") -> "Verdict | None":
     return verdict
 
 
-def stale_trees(rows: "list[tuple[Any, ...]]") -> "list[Stale]":
+def stale_trees(rows: list[tuple[Any, ...]]) -> list[Stale]:
     """Return the Stale work trees on this machine among `rows` of ``LockReader.shared_trees``. Nearly always empty."""
     if not rows:
         return []
@@ -146,7 +148,7 @@ def stale_trees(rows: "list[tuple[Any, ...]]") -> "list[Stale]":
     ]
 
 
-def concern(stale: "list[Stale]", writes: "Writes") -> "Stale | None":
+def concern(stale: list[Stale], writes: Writes) -> Stale | None:
     """Return the first of these trees that a call may write in, or None."""
     call, effects = writes.call, writes.effects
     if writes.has_names:
@@ -187,7 +189,7 @@ def words(tool: str, one: Stale, now: float, is_denied: bool) -> str:
     )
 
 
-def is_news(call: "ToolCall", one: Stale) -> bool:
+def is_news(call: ToolCall, one: Stale) -> bool:
     """Return True, once, if the session or agent of a call has not been told of this time without news."""
     folder = os.path.join(state_dir(), "team", "told")
     path = os.path.join(folder, name_of(f"{call.session_id}-{call.agent}"))

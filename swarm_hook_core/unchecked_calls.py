@@ -3,6 +3,8 @@
 Loaded only when a check has failed.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from typing import Any
@@ -13,6 +15,7 @@ from swarm_hook_core.collisions import all_keys
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.denial import Notice, without_owner
 from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.lookup import Held, Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.state import local_store
@@ -22,14 +25,8 @@ from swarm_hook_core.untrusted_text import token
 from swarm_hook_core.watching import watch
 from swarm_hook_core.wording import named_locks
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Held, Session
 
-
-def beside_locks(
-    config: "RuntimeConfig", call: "ToolCall", error: BaseException, driver: "Any" = None
-) -> "Verdict | None":
+def beside_locks(config: RuntimeConfig, call: ToolCall, error: BaseException, driver: Any = None) -> Verdict | None:
     """Return the Verdict on a call after its check ended in `error`: it says so, and locked files are watched.
 
     None if no other session has a lock in its reach, or that is not known either.
@@ -53,9 +50,8 @@ def beside_locks(
     return verdict
 
 
-def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") -> "tuple[Session | None, list[Held]]":
+def _locks_in_reach(config: RuntimeConfig, call: ToolCall, driver: Any) -> tuple[Session | None, list[Held]]:
     """Return the session, and the locks of others around its folder or by name in the call."""
-    from swarm_hook_core.lookup import Peers
 
     file = local_store()
     if not file:
@@ -72,7 +68,7 @@ def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") ->
     return session, list({held.mark: held for held in found}.values())
 
 
-def _words(session: "Session", locks: "list[Held]", why: str) -> str:
+def _words(session: Session, locks: list[Held], why: str) -> str:
     identity = token(session.label, "identity")
     return (
         f"swarm: this call could not be checked ({why[:300]}), and other sessions hold"

@@ -5,6 +5,8 @@
 The folder exists only while there are such words. A hook that finds no folder has nothing to do.
 """
 
+from __future__ import annotations
+
 import os
 import time
 
@@ -27,7 +29,7 @@ LARGEST = 4 << 20  # bytes that are read for that
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask
 
 
-def keep(config: "RuntimeConfig", event: "SessionEvent", words: str) -> None:
+def keep(config: RuntimeConfig, event: SessionEvent, words: str) -> None:
     """Keep `words` for the session, or the subagent, of an event, behind earlier words. Raises OSError."""
     _prune(_folder(), time.time() - DROPPED_SECONDS)
     path = _path(config, event)
@@ -43,7 +45,7 @@ def keep(config: "RuntimeConfig", event: "SessionEvent", words: str) -> None:
     raise OSError(f"{path} was taken all the time")
 
 
-def take(config: "RuntimeConfig", event: "SessionEvent") -> str:
+def take(config: RuntimeConfig, event: SessionEvent) -> str:
     """Return the kept words for the session or subagent of an event, nearly always empty. They count as told."""
     if not os.path.isdir(_folder()):
         return ""
@@ -82,7 +84,7 @@ def _folder() -> str:
     return os.path.join(state_dir(), "unheard")
 
 
-def _path(config: "RuntimeConfig", event: "SessionEvent") -> str:
+def _path(config: RuntimeConfig, event: SessionEvent) -> str:
     whose = f"{config.runtime_name}.{name_of(event.session_id)}"
     return os.path.join(_folder(), f"{whose}.{name_of(event.agent)}" if event.agent else whose)
 

@@ -4,20 +4,18 @@ They stay unread: a line is no delivery. The newest message that was told stands
 (``scratch.MAIL``), because a hook may not write the store. Loaded only where there is unread mail.
 """
 
+from __future__ import annotations
+
 import os
 from typing import Any
 
 from swarm_hook_core import scratch
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent
-from swarm_hook_core.lookup import SOME_AGENT
+from swarm_hook_core.lookup import SOME_AGENT, LockReader, Session
 from swarm_hook_core.naming import UNNAMED, holder_name
 from swarm_hook_core.state import lock_alone, open_in_private, read_private, write_all
 from swarm_hook_core.untrusted_text import quoted, same_circle, token
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import LockReader, Session
 
 MOST = 50  # messages that are looked at for one line
 SENDERS = 3  # that are named
@@ -25,7 +23,7 @@ EXCERPT = 240  # characters of the first message
 SYSTEM = "system"  # the sender of swarm's own messages
 
 
-def is_due(config: "RuntimeConfig", event: "SessionEvent", instance_id: str, newest: int) -> bool:
+def is_due(config: RuntimeConfig, event: SessionEvent, instance_id: str, newest: int) -> bool:
     """Return True if the message `newest` was not told to the session `instance_id`; subagents are told nothing."""
     if event.agent not in ("", SOME_AGENT):
         return False
@@ -36,7 +34,7 @@ def is_due(config: "RuntimeConfig", event: "SessionEvent", instance_id: str, new
         return True
 
 
-def take(config: "RuntimeConfig", event: "SessionEvent", reader: "LockReader", session: "Session") -> str:
+def take(config: RuntimeConfig, event: SessionEvent, reader: LockReader, session: Session) -> str:
     """Return the line about unread mail that `session` has not been told, may be empty. It counts as told.
 
     `reader`: the store's LockReader. Raises OSError if the session's folder cannot be written: then nothing is told,
@@ -52,7 +50,7 @@ def take(config: "RuntimeConfig", event: "SessionEvent", reader: "LockReader", s
     return ""
 
 
-def line(rows: "Any", label: str) -> str:
+def line(rows: Any, label: str) -> str:
     """Return one line about unread messages, ``(sender, its label or None, text)`` each, the oldest first.
 
     `label` is the one of the reading session.
@@ -82,7 +80,7 @@ def line(rows: "Any", label: str) -> str:
     )
 
 
-def _name(sender: str, sender_label: "str | None", label: str) -> str:
+def _name(sender: str, sender_label: str | None, label: str) -> str:
     """Return the name of a message's sender for the session with `label`."""
     if sender == SYSTEM:
         return "swarm"
@@ -93,7 +91,7 @@ def _name(sender: str, sender_label: "str | None", label: str) -> str:
     return holder_name(sender_label, sender)
 
 
-def _path(config: "RuntimeConfig", session_id: str) -> str:
+def _path(config: RuntimeConfig, session_id: str) -> str:
     return os.path.join(scratch.folder_of(config, session_id), scratch.MAIL)
 
 

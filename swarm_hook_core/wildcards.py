@@ -13,10 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    Ranges = tuple[tuple[int, int], ...]
+Ranges = tuple[tuple[int, int], ...]
 
 LONGEST_NAME = 255  # characters: no file system has longer names, so longer ones are not compared with wildcards
 MAGIC = frozenset("*?[")
@@ -344,8 +341,7 @@ def match(text: str, pattern: str, extended: bool = False) -> bool:
 # folders; a pattern without a slash but at its end counts at every depth. A pattern covers the paths it matches; one
 # that ends in a slash covers everything in the folders it matches. Negated patterns (``!x``) are not allowed here.
 
-if TYPE_CHECKING:
-    Segments = Sequence[Any]  # as `parsed` returns them
+Segments = Sequence[Any]  # as `parsed` returns them
 
 LONGEST = 512  # characters: comparing two patterns takes as many steps as their lengths multiplied
 DEEP = None  # between segments: any number of them

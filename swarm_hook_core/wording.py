@@ -1,14 +1,14 @@
 """Words for a model about another session's lock: holder, note, since, until, and the way out."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
-from swarm_hook_core.lookup import AUTO
+from swarm_hook_core import untrusted_text
+from swarm_hook_core.clock import left
+from swarm_hook_core.lookup import AUTO, Held
 from swarm_hook_core.process import host_id
-from swarm_hook_core.untrusted_text import same_circle, token
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Held
+from swarm_hook_core.untrusted_text import command, cut, named, quoted, same_circle, token
 
 LONGEST_WHY = 700  # characters of why a call may write
 LONGEST_BY = 60  # characters of the part of a command that writes
@@ -16,7 +16,7 @@ NAMED = 3  # locks that the line for the model names
 
 
 def reason(
-    tool: str, path: str, held: "Held", viewer_identity: str, now: float, by: str = "", within: bool = False,
+    tool: str, path: str, held: Held, viewer_identity: str, now: float, by: str = "", within: bool = False,
     own_id: str = "", waiting: int = 0, folder: str = "",
 ) -> str:  # fmt: skip
     """Return the reason for a denial: holder, the way out, note, since, until, and the other ways out.
@@ -36,7 +36,6 @@ def reason(
         age = f"locked {duration(now - held.since)} ago"
     else:
         age = "locked some time ago"
-    from swarm_hook_core.untrusted_text import command, cut, named
 
     if within:
         through = f" (in the locked folder {named(held.file)})"
@@ -76,9 +75,8 @@ def inside(path: str, folder: str) -> str:
     return path.removeprefix(f"{folder.rstrip('/')}/") if folder else path
 
 
-def named_locks(locks: "Sequence[Held]", viewer_identity: str, own_id: str) -> str:
+def named_locks(locks: Sequence[Held], viewer_identity: str, own_id: str) -> str:
     """Name the locks and their holders in a line for the model; of many locks only some."""
-    from swarm_hook_core.untrusted_text import named
 
     some = []
     for lock in locks[:NAMED]:
@@ -91,9 +89,8 @@ def named_locks(locks: "Sequence[Held]", viewer_identity: str, own_id: str) -> s
     return ", ".join(some) + and_more(len(locks) - NAMED)
 
 
-def are_near(why: str, locks: "Sequence[Held]", viewer_identity: str, own_id: str) -> str:
+def are_near(why: str, locks: Sequence[Held], viewer_identity: str, own_id: str) -> str:
     """Return the notice about locks near a call that goes ahead. `why`: the reason why its writes are not known."""
-    from swarm_hook_core.untrusted_text import cut
 
     return (
         f"swarm: other sessions hold {named_locks(locks, viewer_identity, own_id)}. What this call writes cannot be"
@@ -102,9 +99,8 @@ def are_near(why: str, locks: "Sequence[Held]", viewer_identity: str, own_id: st
     )
 
 
-def may_write(tool: str, why: str, held: "Held", viewer_identity: str, own_id: str) -> str:
+def may_write(tool: str, why: str, held: Held, viewer_identity: str, own_id: str) -> str:
     """Return the reason for a denial by the setting `strict`. `why`: the reason why the call's writes are not known."""
-    from swarm_hook_core.untrusted_text import cut, named
 
     who, note, ask = holder(held, viewer_identity, own_id)
     return (
@@ -116,7 +112,6 @@ def may_write(tool: str, why: str, held: "Held", viewer_identity: str, own_id: s
 
 def way_past_hooks(name: str) -> str:
     """Return the advice for a call during which `name` puts unstaged changes aside."""
-    from swarm_hook_core.untrusted_text import cut
 
     return (
         f"While it runs, {cut(name, 40)} takes changes that are not staged out of the work tree, or sets it back if a"
@@ -146,14 +141,12 @@ def joining(waiting: int) -> str:
     return f"{line(waiting)} (lock_file with wait_seconds, or `swarm-mcp lock FILE --wait SECONDS`)"
 
 
-def until(held: "Held", now: float) -> str:
+def until(held: Held, now: float) -> str:
     """Return the end of a lock, in words."""
     words = "until it is released or that session ends"
     if held.mode == AUTO:
         words = "until its turn ends, at most 10 min after its last write to it"
     elif held.lease is not None:
-        from swarm_hook_core.clock import left
-
         words = f"lapses in {duration(left(held.lease, host_id(), now) or 0.0)} unless renewed"
     if isinstance(held.expected_end, (int, float)):
         away = held.expected_end - now
@@ -161,14 +154,13 @@ def until(held: "Held", now: float) -> str:
     return words
 
 
-def holder(held: "Held", viewer_identity: str, own_id: str = "") -> tuple[str, str, str]:
+def holder(held: Held, viewer_identity: str, own_id: str = "") -> tuple[str, str, str]:
     """Return the holder, ``note: ...; `` or nothing, and the address for questions, as this identity may know them."""
     if held.kin:
         return held.kin, "", "leave it to them"
     is_own = bool(own_id) and held.instance_id == own_id
     if not is_own and not same_circle(viewer_identity, token(held.label, "identity")):
         return "a session of another identity", "", "ask the person running it"
-    from swarm_hook_core import untrusted_text
     from swarm_hook_core.naming import agent_name, holder_name
 
     if held.note.strip():
@@ -183,17 +175,16 @@ def holder(held: "Held", viewer_identity: str, own_id: str = "") -> tuple[str, s
     return who, why, f"message the holder (instance {untrusted_text.named(held.instance_id)})"
 
 
-def changed_by(held: "Held", viewer_identity: str, now: float) -> str:
+def changed_by(held: Held, viewer_identity: str, now: float) -> str:
     """Return the session that changed a file, when, and its purpose if this identity may know it."""
     who = holder(held, viewer_identity)[0]
     return f"{who} {duration(now - held.since)} ago{purpose(held, viewer_identity)}"
 
 
-def purpose(held: "Held", viewer_identity: str) -> str:
+def purpose(held: Held, viewer_identity: str) -> str:
     """Return the purpose of the session, in brackets after a blank, or "" if it is unknown or private."""
     if not held.note.strip() or not same_circle(viewer_identity, token(held.label, "identity")):
         return ""
-    from swarm_hook_core.untrusted_text import quoted
 
     return f" (working on {quoted(held.note)})"
 

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+from swarm_hook_core import state
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.state import shares_locks, state_dir
 
@@ -162,6 +163,4 @@ def tell_committed(database: Any, tables: set[str]) -> None:
     try:
         react_to_row(COMMITTED, database, tables)
     except Exception as error:  # the change itself is done
-        from swarm_hook_core import state
-
         state.record_hourly("store", COMMITTED, state.describe(error))

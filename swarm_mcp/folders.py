@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.paths import contains, git_root, translated
 from swarm_mcp.domain import Session
 from swarm_mcp.errors import SwarmError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
 
 MOST_KNOWN = 500
 # Files by the folders of a session and their names: sessions ask for the same ones again and again. Neither the disk

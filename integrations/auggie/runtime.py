@@ -1,17 +1,17 @@
 """Auggie: the tools that write files, and its payloads."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from swarm_hook_core import REMOVE
 from swarm_hook_core.config import Dialect, RuntimeConfig, in_own_folder, patch_or_path, plain_words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _GOES_ON = ("Process launched with", "Command may still be running")
 _one_or_patch = patch_or_path("input", "path", whole="file_content")
 
 
-def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
+def extract_changes(tool_input: Any) -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file of a call."""
     from os.path import expanduser
 
@@ -23,7 +23,7 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     return [(expanduser(path) if path.startswith("~/") else path, how) for path, how in found]
 
 
-def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
+def _amended(payload: dict[str, Any]) -> dict[str, Any]:
     """Say where the session works, what came of a call, and the server of a tool: its name ends with that."""
     roots, name = payload.get("workspace_roots"), payload.get("tool_name")
     error, output = payload.get("tool_error"), payload.pop("tool_output", None)

@@ -1,15 +1,14 @@
 """Claude Code: the tools that write files, and where they name them."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.config import BESIDE, RuntimeConfig, paths_under_keys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.hooks import ToolCall
 
 
-def _asks(call: "ToolCall") -> bool:
+def _asks(call: ToolCall) -> bool:
     """Return True at a terminal, where Claude Code asks its user. With ``-p`` it would deny without our words."""
     return os.environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and call.mode != "dontAsk"
 

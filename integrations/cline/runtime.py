@@ -1,16 +1,16 @@
 """Cline: the tools that write files, and the commands of one call of its shell tool."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from swarm_hook_core import EDIT
 from swarm_hook_core.config import PLUGIN, Dialect, RuntimeConfig, paths_under_keys, server_and_tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _named = paths_under_keys("path")
 
 
-def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
+def extract_changes(tool_input: Any) -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file that a call of `editor` or `apply_patch` changes."""
     if isinstance(tool_input, dict):
         patch = tool_input.get("input")
@@ -23,14 +23,14 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     return [(path, EDIT) for path in _named(tool_input)]
 
 
-def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
+def _amended(payload: dict[str, Any]) -> dict[str, Any]:
     """Return `payload` with the commands of a call of the shell tool where the core looks for them."""
     if payload.get("tool_name") != "Bash":
         return payload
     return {**payload, "tool_input": {"command": shell_text(payload.get("tool_input"))}}
 
 
-def shell_text(tool_input: "Any") -> str:
+def shell_text(tool_input: Any) -> str:
     """Return the commands of a call as one text.
 
     Cline runs each in a shell of its own that begins in the session's folder. They come as texts or as

@@ -1,13 +1,13 @@
 """Codex: the tool that writes files, and the patch it names them in."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from swarm_hook_core.config import ALLOWED, Dialect, RuntimeConfig, changes_in_patch
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
-
-def _without_statement(payload: "dict[str, Any]") -> "dict[str, Any]":
+def _without_statement(payload: dict[str, Any]) -> dict[str, Any]:
     """`payload` with a command as its model wrote it, where a statement of ours was put in front of it."""
     if isinstance(payload.get("tool_input"), dict):
         command = payload["tool_input"].get("command")

@@ -4,14 +4,13 @@ Events wired in PascalCase come in Claude Code's words, with its names for most 
 inputs; those in camelCase come in Copilot's words, without the event's name.
 """
 
+from __future__ import annotations
+
 import os
+from typing import Any
 
 from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.config import BESIDE, Dialect, RuntimeConfig, paths_under_keys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _named = paths_under_keys("path", "file_path")
 _FIELDS = {
@@ -21,7 +20,7 @@ _FIELDS = {
 _SHELLS = {"bash": "Bash", "powershell": "PowerShell"}
 
 
-def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
+def extract_changes(tool_input: Any) -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file of a call. Models of OpenAI write patches, as plain texts."""
     if isinstance(tool_input, str):
         from swarm_hook_core.patch import changes_by_headers
@@ -38,7 +37,7 @@ def _mcp_tool(name: str) -> str:
     return ""
 
 
-def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
+def _amended(payload: dict[str, Any]) -> dict[str, Any]:
     """Translate camelCase into the core's words, and put the calls of sub-agents down to their session."""
     payload.update((ours, payload[theirs]) for theirs, ours in _FIELDS.items() if theirs in payload)
     tool = payload.get("tool_name")
@@ -65,7 +64,7 @@ def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
     return payload
 
 
-def _session_of(parent: str, transcript: "Any") -> str:
+def _session_of(parent: str, transcript: Any) -> str:
     """Return the session of an agent that `parent` has started: a session, or another agent."""
     if transcript and isinstance(transcript, str):
         return os.path.basename(os.path.dirname(transcript))

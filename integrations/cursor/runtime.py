@@ -3,19 +3,18 @@
 It could not be run here. Payloads that others have published fill the gaps of the documentation.
 """
 
+from __future__ import annotations
+
 import os
+from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.config import Dialect, RuntimeConfig, changes_in_patch, paths_under_keys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 _named = paths_under_keys("file_path", "path", "target_file", "target_notebook", "notebook_path")
 
 
-def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
+def extract_changes(tool_input: Any) -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file of a call; all that these tools get tells them apart."""
     try:
         path = _named(tool_input)[0]
@@ -27,7 +26,7 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     return [(path, REPLACE if whole else EDIT)]
 
 
-def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
+def _amended(payload: dict[str, Any]) -> dict[str, Any]:
     """Say where the session works, and where its command runs: hooks are started in Cursor's own folder."""
     roots, given = payload.get("workspace_roots"), payload.get("tool_input")
     root = ""
@@ -41,12 +40,12 @@ def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
     return payload
 
 
-def _denial(event: str, reason: str) -> "dict[str, Any]":
+def _denial(event: str, reason: str) -> dict[str, Any]:
     # The model was seen to get the words for the user. The documentation names the other ones.
     return {"permission": "deny", "user_message": reason, "agent_message": reason}
 
 
-def _words(event: str, text: str, for_user: str = "") -> "dict[str, Any]":
+def _words(event: str, text: str, for_user: str = "") -> dict[str, Any]:
     asked = {}
     if event == "UserPromptSubmit":
         asked = {"continue": True}

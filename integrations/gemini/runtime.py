@@ -1,15 +1,15 @@
 """Gemini CLI: the tools that write files, where it finds their paths, and its words for payloads and answers."""
 
-from swarm_hook_core.config import BESIDE, Dialect, RuntimeConfig, in_own_folder, paths_under_keys
+from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
+
+from swarm_hook_core.config import BESIDE, Dialect, RuntimeConfig, in_own_folder, paths_under_keys
 
 _named = paths_under_keys("file_path")
 
 
-def extract_paths(tool_input: "Any") -> list[str]:
+def extract_paths(tool_input: Any) -> list[str]:
     """Return the paths that the client may open: it mends those that it is given."""
     paths = _named(tool_input)
     if all(path[0] == "/" and "%" not in path and "\0" not in path for path in paths):
@@ -19,7 +19,7 @@ def extract_paths(tool_input: "Any") -> list[str]:
     return [place for path in paths for place in opened(path, is_sought="old_string" in tool_input)]
 
 
-def amend(payload: "dict[str, Any]") -> "dict[str, Any]":
+def amend(payload: dict[str, Any]) -> dict[str, Any]:
     """Name the server of another server's tool, because its name is cut to fit, and the folder of a shell command."""
     server = payload.get("mcp_context")
     if isinstance(server, dict):

@@ -1,12 +1,11 @@
 """Grok Build: the tools that write files, how it reads their paths, and how it spells payloads."""
 
+from __future__ import annotations
+
 import os
+from typing import Any
 
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys, server_and_tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # Characters that Grok takes off both ends of a path: quotation marks, and every blank of Unicode.
 _EDGES = "\"'\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -15,7 +14,7 @@ _TURN_ENDS = ("Stop", "StopFailure", "StopCancelled")
 _named = paths_under_keys("file_path")
 
 
-def extract_paths(tool_input: "Any") -> list[str]:
+def extract_paths(tool_input: Any) -> list[str]:
     """Return the paths as Grok opens them. ``~`` is the home to `write`, a name like others to `search_replace`."""
     found = []
     for path in _named(tool_input):
@@ -24,7 +23,7 @@ def extract_paths(tool_input: "Any") -> list[str]:
     return found
 
 
-def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
+def _amended(payload: dict[str, Any]) -> dict[str, Any]:
     """Put calls of sub-agents, which have sessions of their own here, down to their session. Drop foreign events."""
     event, given = payload.get("hook_event_name"), payload.get("tool_input")
     if payload.get("toolInputTruncated") and isinstance(given, str):

@@ -1,20 +1,19 @@
 """Hermes: the tools that write files, and how it reads the paths and patches that they are given."""
 
+from __future__ import annotations
+
 import os
+from collections.abc import Iterator
+from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 _HOWS = {"Update": EDIT, "Add": REPLACE, "Delete": REMOVE, "Move": REMOVE}
 _named = paths_under_keys("path")
 
 
-def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
+def extract_changes(tool_input: Any) -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file that `write_file` or `patch` names.
 
     A patch is read as Hermes reads it: a header counts at the beginning of any line, with or without the envelope.
@@ -38,7 +37,7 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     return [(os.path.expanduser(path), how) for path, how in changes.items()]
 
 
-def _headers(text: str) -> "Iterator[tuple[str, str]]":
+def _headers(text: str) -> Iterator[tuple[str, str]]:
     """``(verb, path)`` of each line such as ``*** Update File: path``; of a move the path is ``from -> to``."""
     for line in text.split("\n"):
         words = line[3:].split(None, 1)

@@ -1,5 +1,7 @@
 """The bash harness (wedow/harness): the tools that write files, and the marks of its processes."""
 
+from __future__ import annotations
+
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
 
 RUNTIME = RuntimeConfig(

@@ -1,5 +1,7 @@
 """Kilo: the tools that write files, and where they name them."""
 
+from __future__ import annotations
+
 from swarm_hook_core.config import Dialect, RuntimeConfig, patch_or_path
 
 RUNTIME = RuntimeConfig(

@@ -1,16 +1,16 @@
 """Kimi Code: the tools that write files, how it reads their paths, and how it spells payloads."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.config import Dialect, RuntimeConfig, in_own_folder, paths_under_keys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _named = paths_under_keys("path")
 
 
-def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
+def extract_changes(tool_input: Any) -> list[tuple[str, str]]:
     """Return ``(path, how)`` of a call. ``Write`` has the whole content, unless its mode is to append."""
     from os.path import expanduser
 
@@ -20,7 +20,7 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     return [(expanduser(path) if path.startswith("~/") else path, how) for path in paths]
 
 
-def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
+def _amended(payload: dict[str, Any]) -> dict[str, Any]:
     """Say the rest in the core's words: a prompt's parts, results, a command's folder."""
     given, prompt, error = payload.get("tool_input"), payload.get("prompt"), payload.get("error")
     if isinstance(prompt, list):

@@ -1,17 +1,16 @@
 """Letta Code: the tools that write files, and its payloads."""
 
+from __future__ import annotations
+
 import os
+from typing import Any
 
 from swarm_hook_core.config import Dialect, RuntimeConfig, patch_or_path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _EVENTS = "SessionStart UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure Stop SessionEnd".split()
 
 
-def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
+def _amended(payload: dict[str, Any]) -> dict[str, Any]:
     """Name the session: its agent, or that of the session that started this one as a sub-agent."""
     agent, parent = payload.pop("agent_id", None), os.environ.get("LETTA_PARENT_AGENT_ID", "")
     payload["session_id"] = agent or os.environ.get("LETTA_AGENT_ID", "")

@@ -1,19 +1,18 @@
 """oh-my-pi: the tools that write files, and the forms of their input."""
 
+from __future__ import annotations
+
 import os
+from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.config import Dialect, RuntimeConfig, in_own_folder, paths_under_keys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _named = paths_under_keys("path", "_path")
 _HOWS = {"create": REPLACE, "delete": REMOVE}
 
 
-def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
+def extract_changes(tool_input: Any) -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file of a call. Its keys tell its form."""
     text = None
     if isinstance(tool_input, dict):

@@ -1,5 +1,7 @@
 """OpenCode: the tools that write files, and where they name them."""
 
+from __future__ import annotations
+
 from swarm_hook_core.config import PLUGIN, Dialect, RuntimeConfig, patch_or_path
 
 RUNTIME = RuntimeConfig(

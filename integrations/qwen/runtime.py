@@ -1,5 +1,7 @@
 """Qwen Code: the tools that write files, and where they name them."""
 
+from __future__ import annotations
+
 from swarm_hook_core.config import Dialect, RuntimeConfig, in_own_folder, paths_under_keys
 
 RUNTIME = RuntimeConfig(

@@ -11,12 +11,15 @@ Each fact is found when a rule first asks for it, and kept: a call that meets no
 reader nor anything about locks.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from typing import Any
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.lookup import Held, LockReader, Peers, Session
 from swarm_hook_core.lookup.glance import StoreGlance
 from swarm_hook_core.lookup.sqlite import StoreReader, whole
 from swarm_hook_core.repository import top_around
@@ -27,7 +30,6 @@ from swarm_hook_core.traces.trail import Trail, trail_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
-    from swarm_hook_core.lookup import Held, LockReader, Peers, Session
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces.merged_writes import Merge
     from swarm_hook_core.traces.turn_files import TurnFiles
@@ -46,7 +48,7 @@ class Writes:
 
     __slots__ = ("config", "call", "has_names", "is_read", "_named", "_changes", "_effects")
 
-    def __init__(self, config: "RuntimeConfig", call: "ToolCall"):
+    def __init__(self, config: RuntimeConfig, call: ToolCall):
         self.config = config
         self.call = call
         self.has_names = call.tool in config.write_tools  # the call names all files that it writes
@@ -67,7 +69,7 @@ class Writes:
         return is_writer(tool, self.call.input)
 
     @property
-    def named(self) -> "list[tuple[str, str]]":
+    def named(self) -> list[tuple[str, str]]:
         """``(folder, path as spelled)`` of the files that the call names, in order. Raises ValueError."""
         if self._named is None:
             if self.has_names:  # most calls: nothing is loaded for them
@@ -77,7 +79,7 @@ class Writes:
         return self._named
 
     @property
-    def changes(self) -> "list[tuple[str, str, str]]":
+    def changes(self) -> list[tuple[str, str, str]]:
         """``(folder, path as spelled, how)`` of the same files; `how`: `EDIT`, .... Raises ValueError."""
         if self._changes is None:
             call = self.call
@@ -91,7 +93,7 @@ class Writes:
         return self._changes
 
     @property
-    def paths(self) -> "list[str]":
+    def paths(self) -> list[str]:
         """Absolute paths of the same files, without repeats; empty if the input cannot be read."""
         try:
             named = self.named
@@ -100,7 +102,7 @@ class Writes:
         return list(dict.fromkeys(os.path.normpath(os.path.join(folder, path)) for folder, path in named))
 
     @property
-    def effects(self) -> "Effects | None":
+    def effects(self) -> Effects | None:
         """The effects of a call that does not name its files; None if it writes nothing. Loads the reader."""
         if not self.is_read and not self.has_names:
             from swarm_hook_core.opaque_calls import effects_of
@@ -115,7 +117,7 @@ class _LateReader:
 
     __slots__ = ("_glance", "_whole")
 
-    def __init__(self, glance: "StoreGlance | LockReader"):
+    def __init__(self, glance: StoreGlance | LockReader):
         self._glance = glance
         self._whole: LockReader | None = None
 
@@ -137,7 +139,7 @@ class Check:
 
     is_question = False
 
-    def __init__(self, core: "HookCore", call: "ToolCall"):
+    def __init__(self, core: HookCore, call: ToolCall):
         self.core = core
         self.config = core.config
         self.call = call
@@ -158,7 +160,7 @@ class Check:
         self._neighbours: dict[str, list[Held]] | None = None  # None until it was asked for
 
     @property
-    def trail(self) -> "Trail | None":
+    def trail(self) -> Trail | None:
         """The Trail of the call; None if this checkout wants no traces."""
         if not self._has_sought_trail:
             self._trail = self.find_trail()
@@ -166,11 +168,11 @@ class Check:
         return self._trail
 
     @property
-    def merges(self) -> "dict[str, Merge]":
+    def merges(self) -> dict[str, Merge]:
         """The texts of the call that are merged with others' changes (``Trail.merges``)."""
         return self._trail.merges if self._trail is not None else {}
 
-    def find_trail(self) -> "Trail | None":
+    def find_trail(self) -> Trail | None:
         """Return a new Trail."""
         return trail_of(self.config, self.call)
 
@@ -193,7 +195,7 @@ class Check:
                 self.failed("traces", OTHERS_CHANGES, error)
         return self._is_beside_others
 
-    def unnoted_trail(self) -> "Trail | None":
+    def unnoted_trail(self) -> Trail | None:
         """Return a Trail for a checkout that wants no traces: a person's work is kept there, and nothing is denied."""
         if not self.call.session_id or not local_store():
             return None
@@ -201,7 +203,7 @@ class Check:
         return Trail(self.config, self.call, OFF)
 
     @property
-    def neighbours(self) -> "dict[str, list[Held]]":
+    def neighbours(self) -> dict[str, list[Held]]:
         """The other live sessions by the root of each (``head.neighbours``)."""
         if self._neighbours is None:
             from swarm_hook_core.traces import head
@@ -225,16 +227,14 @@ class Check:
         return "kill" in text or "fuser" in text
 
     @property
-    def effects_if_read(self) -> "Effects | None":
+    def effects_if_read(self) -> Effects | None:
         """The effects of the call (``Writes.effects``) if it has been read, or has to be; else None, and unread."""
         return self.writes.effects if self.is_beside_others or self.writes.is_read else None
 
     @property
-    def peers(self) -> "Peers":
+    def peers(self) -> Peers:
         """The locks of other sessions. Asked for once the session is found and the call has taken its files."""
         if self._peers is None:
-            from swarm_hook_core.lookup import Peers
-
             self._peers = Peers(self.reader, self.session.instance_id, self.now, self.call.agent, self.turn_files)
         return self._peers
 
@@ -261,19 +261,19 @@ class Check:
         return self._glance is not None
 
     @property
-    def session(self) -> "Session":
+    def session(self) -> Session:
         """The session that makes the call. Only once it is found."""
         assert self._session is not None
         return self._session
 
     @property
-    def glance(self) -> "StoreGlance | LockReader":
+    def glance(self) -> StoreGlance | LockReader:
         """The first look at the store. Only once it is found."""
         assert self._glance is not None
         return self._glance
 
     @property
-    def reader(self) -> "LockReader":
+    def reader(self) -> LockReader:
         """The reader of the locks. Only once `glance` is found; most checks ask it nothing."""
         if self._reader is None:
             late: Any = _LateReader(self.glance)
@@ -290,7 +290,7 @@ class Check:
         has_files = self.turn_files is not None and self.turn_files.any()
         return has_files or self.glance.others_hold(self.session.instance_id)
 
-    def session_and_glance(self) -> "tuple[Session | None, StoreGlance | LockReader | None]":
+    def session_and_glance(self) -> tuple[Session | None, StoreGlance | LockReader | None]:
         """Return the session and the look at the store for `find_session`."""
         call, config, core = self.call, self.config, self.core
         file = local_store()
@@ -316,7 +316,7 @@ class Check:
             fail_closed.demand(config, call, "the store cannot be reached, or does not know this session")
         return session, found
 
-    def _has_to_be_asked(self, store: "StoreGlance", session: "Session | None") -> bool:
+    def _has_to_be_asked(self, store: StoreGlance, session: Session | None) -> bool:
         """Return True if others hold locks, locks may be unknown here, or the session has news or mail to hear."""
         if store.others_hold("") or self._may_miss_locks(store) or self.may_end_processes:
             return True
@@ -339,14 +339,14 @@ class Check:
         return unread_mail.is_due(self.config, self.call, session.instance_id, newest)
 
     @staticmethod
-    def _may_miss_locks(store: "StoreGlance") -> bool:
+    def _may_miss_locks(store: StoreGlance) -> bool:
         if not shares_locks():
             return False
         from swarm_hook_core.team import may_miss_locks
 
         return may_miss_locks(store)
 
-    def is_in_linked_tree(self, session: "Session | None" = None) -> bool:
+    def is_in_linked_tree(self, session: Session | None = None) -> bool:
         """Return True if the session began where ``.git`` is a file: in a linked work tree, or a submodule.
 
         `session`: by default the one that was found.
@@ -357,7 +357,7 @@ class Check:
         except (OSError, ValueError):
             return False  # no work tree
 
-    def has_lost_tree(self, session: "Session | None" = None) -> bool:
+    def has_lost_tree(self, session: Session | None = None) -> bool:
         """Return True if the folder where the session began is no work tree any more, and the call is made in the work
         tree around it: git falls through to that.
         """

@@ -4,17 +4,16 @@ A call that may has to be read, and the answer True costs that full reading. So 
 `pytest`) get False. A text that hides its programs (a script, an alias of the shell, a computed name) gets False, too.
 """
 
+from __future__ import annotations
+
 import os
 import time
 
 from swarm_hook_core.check import Check
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.state import has_turn_files, local_store
 from swarm_hook_core.traces.unread import redirected
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.hooks import ToolCall
 
 # Words of commands that use or move HEAD, or remove a lock of git's; and of those that lead into another work tree.
 _OF_HEAD = ("commit", "checkout", "switch", "reset", "rebase", "merge", "pull", "branch", "push", "stash", ".lock",
@@ -57,7 +56,7 @@ VALUED = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path") 
 _APART = str.maketrans(dict.fromkeys(";|&()`'\"\n\t{}=", " "))
 
 
-def has_company(check: "Check") -> bool:
+def has_company(check: Check) -> bool:
     """Return True if a call that does not name its files has to be read, although there may be no lock."""
     trail = check.trail
     if _may_destroy(check) and local_store():
@@ -73,7 +72,7 @@ def has_company(check: "Check") -> bool:
     return bool(of_others(check.config.runtime_name, check.call, time.time_ns()))
 
 
-def _shares_head(check: "Check") -> bool:
+def _shares_head(check: Check) -> bool:
     """Return True if the call may use or move HEAD, and other sessions work in the same work tree."""
     command = check.call.input.get("command") if isinstance(check.call.input, dict) else None
     if not isinstance(command, str) or "git" not in command or not any(word in command for word in _OF_HEAD):
@@ -88,7 +87,7 @@ def _shares_head(check: "Check") -> bool:
     return False
 
 
-def _may_destroy(check: "Check") -> bool:
+def _may_destroy(check: Check) -> bool:
     """Return True if the call may destroy a person's uncommitted work, by a first look at its text."""
     call = check.call
     if call.tool not in SHELL_TOOLS or not isinstance(call.input, dict):
@@ -116,7 +115,7 @@ def may_destroy(text: str, folder: str) -> bool:
     return any(mark in text for mark in INLINE)
 
 
-def may_build(call: "ToolCall") -> bool:
+def may_build(call: ToolCall) -> bool:
     """Return True if a call may run tests, a build or a check of the code, by a first look at its text."""
     if call.tool not in SHELL_TOOLS or not isinstance(call.input, dict):
         return False
@@ -126,7 +125,7 @@ def may_build(call: "ToolCall") -> bool:
     )
 
 
-def _is_git_verb(words: "list[str]", place: int) -> bool:
+def _is_git_verb(words: list[str], place: int) -> bool:
     """Return True if the git command at index `place` may lose a change of the work tree, or take it along."""
     place += 1
     while place < len(words) and words[place][:1] == "-":

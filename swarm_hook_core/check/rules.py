@@ -13,6 +13,8 @@ to None if it has nothing to say. ``rules`` follow once the verdict stands. The 
 - Uncommitted work comes last: it is the most expensive question, and a denied call leaves no trace.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +23,8 @@ from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import SHELL_TOOLS
-from swarm_hook_core.hooks import Verdict, joined
+from swarm_hook_core.hooks import ToolCall, Verdict, joined
+from swarm_hook_core.lookup import Held
 from swarm_hook_core.paths import real_path
 from swarm_hook_core.state import (
     absolute_setting,
@@ -35,19 +38,17 @@ from swarm_hook_core.state import (
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.traces.versions.locked import Kept
 from swarm_hook_core.untrusted_text import token
-from swarm_hook_core.watching import edits, watch
+from swarm_hook_core.watching import edits, records, watch
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.denial import Denial
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.lookup import Held
     from swarm_hook_core.shell.model import Effects, Write
 
 
-def judge(check: Check) -> "Verdict | None":
+def judge(check: Check) -> Verdict | None:
     """Return the Verdict on a call, or None if it needs none; do what follows from it.
 
     Raises any fault of a rule that does not stand alone, and NotChecked (``fail_closed``).
@@ -63,7 +64,7 @@ def judge(check: Check) -> "Verdict | None":
     return verdict
 
 
-def _expect_failure(core: "HookCore", call: "ToolCall") -> None:
+def _expect_failure(core: HookCore, call: ToolCall) -> None:
     """Have the end of a test or a build looked at."""
     from swarm_hook_core.check.company import may_build
 
@@ -77,7 +78,7 @@ def _expect_failure(core: "HookCore", call: "ToolCall") -> None:
         core.record_fault("failures", error)
 
 
-def ask(check: Check) -> "Verdict | None":
+def ask(check: Check) -> Verdict | None:
     """Ask the rules, and do nothing about their verdict."""
     for rule in RULES:
         found = rule.ask(check)
@@ -99,12 +100,12 @@ class Rule:
 
     __slots__ = ("function", "part", "unknown")
 
-    def __init__(self, function: "Callable[[Check], Verdict | None]", part: str = "", unknown: str = ""):
+    def __init__(self, function: Callable[[Check], Verdict | None], part: str = "", unknown: str = ""):
         self.function = function
         self.part = part
         self.unknown = unknown
 
-    def ask(self, check: Check) -> "Verdict | None":
+    def ask(self, check: Check) -> Verdict | None:
         """Return the rule's Verdict, or None."""
         try:
             return self.function(check)
@@ -128,7 +129,7 @@ def harmless(check: Check) -> None:
         check.end()
 
 
-def protections(check: Check) -> "Verdict | None":
+def protections(check: Check) -> Verdict | None:
     """Protect the files and commands that keep sessions apart: swarm's settings, its store, its hooks, the guard.
 
     They are a person's alone. A call whose text names nothing of the kind is not looked at, unless it is read anyway.
@@ -169,7 +170,7 @@ def silent(check: Check) -> None:
         check.end()
 
 
-def alone(check: Check) -> "Verdict | None":
+def alone(check: Check) -> Verdict | None:
     """Let a shell call pass unread if no other session has a lock, a file for its turn or a change in its reach.
 
     Its text is noted, for a session that comes later.
@@ -191,7 +192,6 @@ def own_marks(check: Check) -> None:
     """Mark the session's own writes while other calls are watched, so that the watch does not blame those calls."""
     if check.is_question or not check.session.instance_id or not is_watching():
         return
-    from swarm_hook_core.watching import records
 
     files = check.writes.paths if check.writes.has_names else ()
     key = records.call_key(check.config.runtime_name, check.call)
@@ -225,7 +225,7 @@ def shared_trees(check: Check) -> None:
         hear_anew(check)
 
 
-def locks(check: Check) -> "Verdict | None":
+def locks(check: Check) -> Verdict | None:
     """Protect files that other sessions, or other agents of the session, have locked or have for their turns."""
     has_names = bool(check.writes.named) and check.writes.has_names  # raises ValueError for an unreadable input
     if not check.meets_locks():  # mostly; then no question is asked about any of the files
@@ -237,7 +237,7 @@ def locks(check: Check) -> "Verdict | None":
     return _beside_locks(check, with_kernel=True)
 
 
-def kernel(check: Check) -> "Verdict | None":
+def kernel(check: Check) -> Verdict | None:
     """Have the kernel hold locked files while a command runs that cannot be read, if a person wants that.
 
     If that cannot be arranged, the command is judged again without it.
@@ -256,7 +256,7 @@ def kernel(check: Check) -> "Verdict | None":
         return _beside_locks(check, with_kernel=False)
 
 
-def team(check: Check) -> "Verdict | None":
+def team(check: Check) -> Verdict | None:
     """Warn of locks of other machines that may be unknown here."""
     if not check.shared_trees:
         return None
@@ -270,7 +270,7 @@ def team(check: Check) -> "Verdict | None":
     return judge(check)
 
 
-def tenants(check: Check) -> "Verdict | None":
+def tenants(check: Check) -> Verdict | None:
     """Stop a call once before it removes or moves a folder in which another live session works."""
     effects = check.effects_if_read
     if effects is None or not (effects.moves or _may_evict(effects)):
@@ -280,7 +280,7 @@ def tenants(check: Check) -> "Verdict | None":
     return rule.judge(check, effects) or rule.told_of_moves(check, effects)
 
 
-def lost_tree(check: Check) -> "Verdict | None":
+def lost_tree(check: Check) -> Verdict | None:
     """Stop the first command of a session after its work tree has gone: git would use the checkout around it."""
     if check.writes.has_names or not check.has_lost_tree():
         return None
@@ -289,7 +289,7 @@ def lost_tree(check: Check) -> "Verdict | None":
     return rule.judge_gone(check)
 
 
-def processes(check: Check) -> "Verdict | None":
+def processes(check: Check) -> Verdict | None:
     """Stop a command once before it ends a process of another live session."""
     if check.is_part or not check.may_end_processes:
         return None
@@ -298,7 +298,7 @@ def processes(check: Check) -> "Verdict | None":
     return kills.judge(check)
 
 
-def fence(check: Check) -> "Verdict | None":
+def fence(check: Check) -> Verdict | None:
     """Stop a session of a linked work tree once before it writes into another work tree of its repository."""
     if not check.is_in_linked_tree():
         return None
@@ -307,7 +307,7 @@ def fence(check: Check) -> "Verdict | None":
     return rule.judge(check)
 
 
-def at_stake(check: Check) -> "Verdict | None":
+def at_stake(check: Check) -> Verdict | None:
     """Protect others' uncommitted work from git commands, and a person's from any call; also of a lone session."""
     writes, effects = check.writes, check.effects_if_read
     if writes.has_names:
@@ -325,7 +325,7 @@ def at_stake(check: Check) -> "Verdict | None":
     return of_others(check.session, trail, effects, check.reader, check.now)
 
 
-def uncommitted_work(check: Check) -> "Verdict | None":
+def uncommitted_work(check: Check) -> Verdict | None:
     """Protect changes of other sessions that are not committed, and their HEAD; note the changes of this call.
 
     By level (``traces``), a call that would lose such a change, or move HEAD under them (``head``), is denied or
@@ -375,11 +375,11 @@ RULES = (
 # ------------------------------------------------------------------------------------------------ parts of rules
 
 
-def _denied(denial: "Denial | None") -> "Verdict | None":
+def _denied(denial: Denial | None) -> Verdict | None:
     return Verdict(denial) if denial is not None else None
 
 
-def _beside_locks(check: Check, with_kernel: bool) -> "Verdict | None":
+def _beside_locks(check: Check, with_kernel: bool) -> Verdict | None:
     """Return the Verdict on the effects of a call beside the locks in its reach, or None."""
     from swarm_hook_core import opaque_calls
 
@@ -394,7 +394,7 @@ def _beside_locks(check: Check, with_kernel: bool) -> "Verdict | None":
     return opaque_calls.judge(check.config, session, call, effects, peers, check.now, with_kernel)
 
 
-def _may_evict(effects: "Effects") -> bool:
+def _may_evict(effects: Effects) -> bool:
     """Return True if a call with these Effects may take a folder away. Costs a look at each path that it removes."""
     if any(tree.how != EDIT for tree in effects.trees) or any(_may_take(call.words) for call in effects.git):
         return True
@@ -406,14 +406,14 @@ def _may_evict(effects: "Effects") -> bool:
     return False
 
 
-def _may_take(words: "list[str]") -> bool:
+def _may_take(words: list[str]) -> bool:
     """Return True if ``git <words>`` may remove or move a work tree, or delete a branch."""
     if words[0] in ("branch", "update-ref"):
         return any(word.startswith(("-d", "-D", "--delete", "-fd", "-fD")) for word in words)
     return words[0] in _TAKES_TREES
 
 
-def _is_left_unread(check: Check, trail: "Trail | None") -> bool:
+def _is_left_unread(check: Check, trail: Trail | None) -> bool:
     """Leave the text of a call that was not read. Return True if the session is alone here, still after that."""
     if trail is None:
         return True
@@ -425,7 +425,7 @@ def _is_left_unread(check: Check, trail: "Trail | None") -> bool:
     return _is_left_alone(check, trail)
 
 
-def _is_left_alone(check: Check, trail: "Trail") -> bool:
+def _is_left_alone(check: Check, trail: Trail) -> bool:
     """Leave the traces of a call. Return True if the session is alone here, still after that.
 
     The look afterwards finds a session that has begun a call at the same moment.
@@ -442,7 +442,7 @@ def _is_left_alone(check: Check, trail: "Trail") -> bool:
     return False
 
 
-def _neighbours(check: Check, effects: "Effects | None") -> "dict[str, list[Held]]":
+def _neighbours(check: Check, effects: Effects | None) -> dict[str, list[Held]]:
     """Return the sessions that share a HEAD with this one (``head``), if the call has git commands or removes files."""
     if effects is None or not (effects.git or any(write.path.endswith(".lock") for write in effects.writes)):
         removed = [] if effects is None else [tree for tree in effects.trees if tree.how == REMOVE]
@@ -451,7 +451,7 @@ def _neighbours(check: Check, effects: "Effects | None") -> "dict[str, list[Held
     return check.neighbours
 
 
-def _leave(check: Check, trail: "Trail") -> None:
+def _leave(check: Check, trail: Trail) -> None:
     try:
         trail.leave()
     except Exception as error:  # a full disk: the call itself was checked
@@ -475,7 +475,7 @@ def _may_be_protected(path: str) -> bool:
     return any(path.startswith(os.path.realpath(place)) for place in _chosen_places())
 
 
-def _writes_protected(write: "Write") -> bool:
+def _writes_protected(write: Write) -> bool:
     """Return True if a write of a command may be of such a file, by its path with and without links."""
     path = os.path.join(write.folder, write.path)
     return "\0" not in path and any(map(_may_be_protected, (path, real_path(path))))
@@ -497,12 +497,12 @@ def _names_home(text: str) -> bool:
     return any(not (rest[:1] == "/" and rest[1:2].isalnum()) for rest in rests)
 
 
-def _chosen_places() -> "list[str]":
+def _chosen_places() -> list[str]:
     """Return swarm's folders and files that a setting has moved; their names need not contain `swarm`."""
     return [path for path in map(absolute_setting, ("SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "SWARM_DB_PATH")) if path]
 
 
-def _texts_in(given: object, depth: int = 6) -> "Iterator[str]":
+def _texts_in(given: object, depth: int = 6) -> Iterator[str]:
     """Yield the texts in a tool's input."""
     if isinstance(given, str):
         yield given
@@ -521,7 +521,7 @@ def _texts_in(given: object, depth: int = 6) -> "Iterator[str]":
 # - `shorten` comes last: it cuts the whole reason, with the news behind it.
 
 
-def count(check: "Check", verdict: Verdict) -> None:
+def count(check: Check, verdict: Verdict) -> None:
     """Count a denial. The third of one file within minutes is said in fewer words, and the holder is told.
 
     A notice is recorded once in a while.
@@ -540,7 +540,7 @@ def count(check: "Check", verdict: Verdict) -> None:
         check.core.record_fault("pre_tool_use", error)
 
 
-def drop_plan(check: "Check", verdict: Verdict) -> None:
+def drop_plan(check: Check, verdict: Verdict) -> None:
     """Drop the kernel's plan for a denied call."""
     if verdict.denial is None or verdict.plan is None or check.is_part:
         return
@@ -550,13 +550,13 @@ def drop_plan(check: "Check", verdict: Verdict) -> None:
     verdict.plan, verdict.entry = None, ""
 
 
-def give_back(check: "Check", verdict: Verdict) -> None:
+def give_back(check: Check, verdict: Verdict) -> None:
     """Take back that a denied call has taken files for its turn."""
     if verdict.denial is not None and check.turn_files is not None:
         check.turn_files.take_back()
 
 
-def merge(check: "Check", verdict: Verdict) -> None:
+def merge(check: Check, verdict: Verdict) -> None:
     """Put merged texts into the call's input, and tell its model."""
     merges = check.merges
     if verdict.denial is not None or not merges:
@@ -569,7 +569,7 @@ def merge(check: "Check", verdict: Verdict) -> None:
     verdict.noted += merged_writes.notices(merges, words)
 
 
-def watch_command(check: "Check", verdict: Verdict) -> None:
+def watch_command(check: Check, verdict: Verdict) -> None:
     """Have locked files compared after a command that may write them unseen."""
     if verdict.denial is not None or not verdict.watched or check.is_part:
         return
@@ -577,7 +577,7 @@ def watch_command(check: "Check", verdict: Verdict) -> None:
     watch.begin(check.config, check.call, verdict.watched, check.now, _kept)
 
 
-def watch_edit(check: "Check", verdict: Verdict) -> None:
+def watch_edit(check: Check, verdict: Verdict) -> None:
     """Have locked files around an edit compared at the next hook: another plugin may run a formatter after it."""
     if verdict.denial is not None or not check.writes.has_names or check.is_part or not check.meets_locks():
         return
@@ -589,12 +589,12 @@ def watch_edit(check: "Check", verdict: Verdict) -> None:
         verdict.notice = joined(words, verdict.notice)
 
 
-def _kept() -> "Kept":
+def _kept() -> Kept:
     """Open the store of contents of locked files."""
     return Kept()
 
 
-def tell_news(check: "Check", verdict: Verdict) -> None:
+def tell_news(check: Check, verdict: Verdict) -> None:
     """Tell the session of its locks and its mail; renew its leases if it is time."""
     if not check.session.instance_id:
         return
@@ -605,13 +605,13 @@ def tell_news(check: "Check", verdict: Verdict) -> None:
         verdict.notice = joined(words, verdict.notice)
 
 
-def shorten(check: "Check", verdict: Verdict) -> None:
+def shorten(check: Check, verdict: Verdict) -> None:
     """Say a denial in few words to a client that has no room for more."""
     if verdict.denial is not None:
         check.core.shorten(verdict.denial, check.call, check.session)
 
 
-def _news_of_locks(check: "Check") -> str:
+def _news_of_locks(check: Check) -> str:
     call = check.call
     try:
         leases, has_news = check.glance.leases_and_news(check.session.instance_id)

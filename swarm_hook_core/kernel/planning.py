@@ -17,13 +17,14 @@ from swarm_hook_core.denial import Denial, Loss
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.kernel import namespace, plans, statement
 from swarm_hook_core.kernel.plans import NOT_HELD, Plan
+from swarm_hook_core.lookup import Held, Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.paths import git_root, keys_for
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.state import local_store, name_of, store_path
 from swarm_hook_core.targets import shell_text
-from swarm_hook_core.untrusted_text import token
+from swarm_hook_core.untrusted_text import named, token
 from swarm_hook_core.watching.records import call_key
 from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import named_locks
@@ -32,7 +33,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
-    from swarm_hook_core.lookup import Held, Peers, Session
 
 # ways into the namespace, by client: RuntimeConfig.kernel
 SHELL, STATEMENT, DIRECTLY = "shell", "statement", "directly"
@@ -197,7 +197,6 @@ def text_of(response: object, levels: int = 4) -> str:
 
 def _words(core: HookCore, call: ToolCall, plan: Plan, output: str) -> str:
     """Return the words about the refused files, and have the refusal recorded."""
-    from swarm_hook_core.lookup import Peers, Session
 
     paths = [path for path in plan.paths if os.path.basename(path) in output] or plan.paths
     more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
@@ -227,8 +226,6 @@ def _words(core: HookCore, call: ToolCall, plan: Plan, output: str) -> str:
 
 
 def _named(paths: list[str]) -> str:
-    from swarm_hook_core.untrusted_text import named
-
     return ", ".join(map(named, paths))
 
 

@@ -15,14 +15,10 @@ import time
 from collections.abc import Iterable
 
 from swarm_hook_core.collisions import all_keys
+from swarm_hook_core.lookup import Held, Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import name_of, open_private, read_private, refuse_link, state_dir, write_all, write_private
 from swarm_hook_core.watching.watch import files_of
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Held, Peers, Session
 
 MOST_PATHS = 1000
 LARGEST = 64 << 20  # bytes of a plan
@@ -406,7 +402,6 @@ def still_held(plan: Plan) -> set[str]:
 
 def _asked(plan: Plan) -> tuple[Session, Peers | None]:
     """Return ``(Session, Peers)`` of a plan's session; Peers is None without a store."""
-    from swarm_hook_core.lookup import Peers, Session
 
     refuse_link(plan.store)
     if not os.path.isfile(plan.store):

@@ -7,6 +7,8 @@
 ``locks.Peers`` puts the questions for one session, and leaves out the locks of sessions that have gone.
 """
 
+from __future__ import annotations
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup.locks import Held, LockReader, Peers, ascii_lower, plain, storable
@@ -34,7 +36,7 @@ class Session:
     def __init__(
         self,
         instance_id: str,
-        label: "str | None" = "",
+        label: str | None = "",
         directory: str = "",
         root: str = "",
         file_root: str = "",

@@ -1,5 +1,7 @@
 """Asking the coordinator's command for the locks, where its store is no local SQLite file."""
 
+from __future__ import annotations
+
 import os
 from typing import Any
 
@@ -75,7 +77,7 @@ class CommandReader(LockReader):
     def _patterns(self) -> list[Held]:
         return [self._held(row, row["file"]) for row in self.rows if isinstance(row.get("pattern"), str)]
 
-    def _held(self, row: "dict[str, Any]", key: str) -> Held:
+    def _held(self, row: dict[str, Any], key: str) -> Held:
         pattern, base = row.get("pattern"), None
         lease: tuple[Any, ...] = (None,) * 4
         if isinstance(pattern, str):

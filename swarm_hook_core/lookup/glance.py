@@ -4,6 +4,8 @@ Most checks meet no lock, and end here. The interpreter's own ``_sqlite3`` serve
 neither writes nor checkpoints, so the write-ahead-log defect of releases before 3.51.3 cannot bite.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import time
@@ -23,7 +25,7 @@ BUSY_SECONDS = 0.12  # for a store that another process has locked; a check may 
 MOST_ROOTS = 200  # folders of sessions that are compared with one's own folder, which may have another path there
 
 
-def sqlite_driver() -> "Any":
+def sqlite_driver() -> Any:
     """Return the C module under the interpreter's ``sqlite3``, but a loaded one of ``pysqlite3``.
 
     Two copies of SQLite on one file in one process undo each other's locks, and cut the log's index that both map.
@@ -46,7 +48,7 @@ def as_text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def connect_read_only(driver: "Any", path: str, busy_seconds: float) -> "Any":
+def connect_read_only(driver: Any, path: str, busy_seconds: float) -> Any:
     """Return a read-only connection to `path`, also from a sandbox that cannot write its folder.
 
     A write-ahead log needs its index file or leave and room to create it. Where that cannot be had and
@@ -84,7 +86,7 @@ class _Kept:
     `answers` to questions, as of the `version` of the store's data.
     """
 
-    def __init__(self, path: str, connection: "Any"):
+    def __init__(self, path: str, connection: Any):
         self.path = path
         self.connection = connection
         self.mark = _mark(path)
@@ -93,7 +95,7 @@ class _Kept:
 
 
 MOST_ANSWERS, LONGEST_ANSWER = 8, 200  # that are kept; locks in one
-_kept: "_Kept | None" = None
+_kept: _Kept | None = None
 
 
 def _mark(path: str) -> tuple[int, int, int]:
@@ -106,7 +108,7 @@ def _mark(path: str) -> tuple[int, int, int]:
     return (found.st_dev, found.st_ino, log)
 
 
-def _kept_connection(driver: "Any", path: str) -> "Any":
+def _kept_connection(driver: Any, path: str) -> Any:
     """Return a read-only connection to `path` that stays open for the checker's next calls, or None.
 
     None where the store can only be read as a file that nobody changes.
@@ -154,7 +156,7 @@ class StoreGlance:
 
     is_ours = True  # True if our coordinator has made the store, which then knows sessions
 
-    def __init__(self, path: str, driver: "Any" = None, waits: bool = False, connection: "Any" = None):
+    def __init__(self, path: str, driver: Any = None, waits: bool = False, connection: Any = None):
         self.driver = driver or sqlite_driver()
         self.path = path
         self.waits = waits
@@ -182,7 +184,7 @@ class StoreGlance:
 
     # ----------------------------------------------------------------------------------------- sessions
 
-    def session(self, runtime: str, session_id: str) -> "Session | None":
+    def session(self, runtime: str, session_id: str) -> Session | None:
         """Return the Session that a client's hooks have registered under this id, or None."""
         found = self._rows_if_known(
             "SELECT i.id, i.label, i.directory, i.root, i.file_root FROM swarm_sessions s"
@@ -194,7 +196,7 @@ class StoreGlance:
             return Session(*found[0])
         return None
 
-    def other_mounts(self, root: str) -> "list[str]":
+    def other_mounts(self, root: str) -> list[str]:
         """Return the paths by which other sessions know the folder `root`, if it is mounted more than once."""
         rows = self._rows_if_known(f"SELECT DISTINCT root FROM instances LIMIT {MOST_ROOTS}") or ()
         others = [other for (other,) in rows if isinstance(other, str) and other not in ("", root)]
@@ -217,7 +219,7 @@ class StoreGlance:
             return int(found[0][0])
         return 0
 
-    def leases_and_news(self, instance_id: str) -> "tuple[list[Any], bool]":
+    def leases_and_news(self, instance_id: str) -> tuple[list[Any], bool]:
         """Return a session's own leases, as ``clock.left`` takes them, and True if there is news for it."""
         sql = (
             "SELECT ttl, renewed, booted, wall_until FROM context WHERE type = 'lock' AND ttl IS NOT NULL"
@@ -229,7 +231,7 @@ class StoreGlance:
 
     # -------------------------------------------------------------------------------------------- locks
 
-    def shared_trees(self) -> "list[tuple[Any, ...]]":
+    def shared_trees(self) -> list[tuple[Any, ...]]:
         """Return the work trees here that share their locks with other machines, and how fresh those locks are here.
 
         ``(top, the shared name of the repository, fresh until, start of the machine, last heard of, state)``: by
@@ -253,11 +255,11 @@ class StoreGlance:
 
     # ------------------------------------------------------------------------------------------- the file
 
-    def _ask(self, sql: str, values: "Any" = ()) -> "list[Any]":
+    def _ask(self, sql: str, values: Any = ()) -> list[Any]:
         rows: list[Any] = self._insist(lambda: self.connection.execute(sql, values).fetchall())
         return rows
 
-    def _unless_changed(self, question: object, find: "Callable[[], list[Any]]") -> "list[Any]":
+    def _unless_changed(self, question: object, find: Callable[[], list[Any]]) -> list[Any]:
         """Return ``find()``, the answer to a question; a checker asks the store again once others have changed it."""
         kept = _kept
         if kept is None or kept.connection is not self.connection:
@@ -273,7 +275,7 @@ class StoreGlance:
                 kept.answers[question] = found
         return list(found)
 
-    def _insist(self, question: "Callable[[], Any]") -> "Any":
+    def _insist(self, question: Callable[[], Any]) -> Any:
         """Return the result of ``question()``; a reader that waits asks again while the store is busy."""
         while True:
             try:
@@ -302,7 +304,7 @@ class StoreGlance:
         self.connection.row_factory = self.driver.Row
         return True
 
-    def _rows_if_known(self, sql: str, values: "Any" = ()) -> "list[Any] | None":
+    def _rows_if_known(self, sql: str, values: Any = ()) -> list[Any] | None:
         """Return the rows of a query; None in a file that has no such table or column."""
         try:
             return self._ask(sql, values)
@@ -312,7 +314,7 @@ class StoreGlance:
         return None
 
 
-def _is_folder(path: str, found: "Any") -> bool:
+def _is_folder(path: str, found: Any) -> bool:
     """Return True if the folder at `path` is the one that `found`, a result of `os.stat`, describes."""
     try:
         return os.path.samestat(os.stat(path), found)
@@ -332,7 +334,7 @@ IN_VAIN_SECONDS = 30  # without waits after a check has waited in vain
 PAUSE = 0.01  # between two looks, beside SQLite's own wait
 
 # store -> when this process last waited for it in vain: the state folder may not be writable
-_in_vain: "dict[str, float]" = {}
+_in_vain: dict[str, float] = {}
 
 
 class Wait:

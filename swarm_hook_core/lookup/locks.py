@@ -1,8 +1,11 @@
 """Locks as the decision needs them, and the questions about them. Loaded with the first question (``lookup``)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Any
 
+from swarm_hook_core.clock import left
 from swarm_hook_core.lookup import NEAR, SOME_AGENT, Session
 from swarm_hook_core.paths import above
 from swarm_hook_core.process import client_process, departed, host_id, served_by
@@ -36,10 +39,10 @@ class Held:
 
     def __init__(
         self, file: str, instance_id: str, label: object = "", note: object = "", since: object = 0, *,
-        names: "Iterable[str]" = (), agent: object = "", mode: "str | None" = None,
-        expected_end: "float | None" = None, pattern: "str | None" = None, base: "str | None" = None,
-        fence: "int | None" = None, lease: "tuple[Any, ...]" = (None,) * 4, evidence: "Any" = None,
-        path_key: "str | None" = None, repository: "str | None" = None,
+        names: Iterable[str] = (), agent: object = "", mode: str | None = None,
+        expected_end: float | None = None, pattern: str | None = None, base: str | None = None,
+        fence: int | None = None, lease: tuple[Any, ...] = (None,) * 4, evidence: Any = None,
+        path_key: str | None = None, repository: str | None = None,
     ):  # fmt: skip
         # Rows may come from other programs. An odd note must not hide a lock.
         self.file = file
@@ -89,19 +92,19 @@ class LockReader:
 
     is_ours = True  # True if our coordinator has made the store, which then knows sessions
 
-    def session(self, runtime: str, session_id: str) -> "Session | None":
+    def session(self, runtime: str, session_id: str) -> Session | None:
         """Return the Session that a client's hooks have registered under this id, or None."""
         return None
 
-    def other_mounts(self, root: str) -> "list[str]":
+    def other_mounts(self, root: str) -> list[str]:
         """Return the paths by which other sessions know the folder `root`, if it is mounted more than once."""
         return []
 
-    def holder(self, runtime: str, session_id: str) -> "tuple[str, str, Any] | None":
+    def holder(self, runtime: str, session_id: str) -> tuple[str, str, Any] | None:
         """Return ``(instance id, label, evidence)`` of a client's session, as a `Held` has them, or None."""
         return None
 
-    def other_sessions(self, runtime: str, session_id: str, since: float) -> "list[Any]":
+    def other_sessions(self, runtime: str, session_id: str, since: float) -> list[Any]:
         """Return a row for each session seen after `since`: ``id``, ``label``, ``root``, ``registered_at``, evidence.
 
         The evidence is that of ``process``. Without the session of this client's id, and those that only an MCP server
@@ -125,7 +128,7 @@ class LockReader:
         """Return the number of a session's newest unread message, or 0; `has_news` is about other messages."""
         return 0
 
-    def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[tuple[str, str | None, str]]":
+    def unread_mail(self, instance_id: str, after: int, limit: int) -> list[tuple[str, str | None, str]]:
         """Return its unread messages with higher numbers, ``(sender, its label or None, text)``, the oldest first."""
         return []
 
@@ -145,7 +148,7 @@ class LockReader:
         """Return locks of others on files and folders below these (spellings or keys), at most `limit` for each."""
         return []
 
-    def names_in(self, folders: list[str], own_id: str) -> "set[str] | None":
+    def names_in(self, folders: list[str], own_id: str) -> set[str] | None:
         """Return the names in the folders with these keys, without letter case, at or below which others have locks.
 
         None if that is not known: there are patterns, or locks with other possible keys.
@@ -172,7 +175,7 @@ class LockReader:
         """
         return False
 
-    def shared_trees(self) -> "list[tuple[Any, ...]]":
+    def shared_trees(self) -> list[tuple[Any, ...]]:
         """Return the work trees here that share their locks with other machines, and how fresh those locks are here.
 
         ``(top, the shared name of the repository, fresh until, start of the machine, last heard of, state)``: by
@@ -180,7 +183,7 @@ class LockReader:
         """
         return []
 
-    def leases_and_news(self, instance_id: str) -> "tuple[list[Any], bool]":
+    def leases_and_news(self, instance_id: str) -> tuple[list[Any], bool]:
         """Return a session's own leases, as ``clock.left`` takes them, and True if there is news for it."""
         return [], False
 
@@ -198,7 +201,7 @@ class Peers:
     """
 
     def __init__(
-        self, reader: "LockReader", own_id: str, now: float, own_agent: str = "", turn_files: "TurnFiles | None" = None
+        self, reader: LockReader, own_id: str, now: float, own_agent: str = "", turn_files: TurnFiles | None = None
     ):
         self.reader = reader
         self.turn_files = turn_files
@@ -211,7 +214,7 @@ class Peers:
         """Return True if any other session has a lock at all; those of sessions that have gone still count."""
         return bool(self.turn_files is not None and self.turn_files.any()) or self.reader.others_hold(self.own_id)
 
-    def on(self, keys: list[str], over: "Iterable[str]" = ()) -> list[Held]:
+    def on(self, keys: list[str], over: Iterable[str] = ()) -> list[Held]:
         """Return the Held locks under any of `keys` or `over`, and on patterns that cover a path with one of `keys`.
 
         `over` are the folders over those paths: a pattern that fits a folder does not hold the files in it.
@@ -223,7 +226,7 @@ class Peers:
         found += self.reader.locks_on([*keys, *over]) + self.reader.patterns_over(keys)
         return self._live(found + self.reader.worktree_locks_over([*keys, *over]))
 
-    def names_in(self, folders: list[str]) -> "set[str] | None":
+    def names_in(self, folders: list[str]) -> set[str] | None:
         """Return the names in these folders that are or may be locked, as `LockReader.names_in` does."""
         return self.reader.names_in(folders, self.own_id)
 
@@ -271,7 +274,7 @@ class Peers:
         """Return how many wait for a lock on `path` already."""
         return self.reader.waiting_for(path)
 
-    def was_denied(self, held: "Held", path: str, seconds: float, tool: str) -> bool:
+    def was_denied(self, held: Held, path: str, seconds: float, tool: str) -> bool:
         """Return True if the last `seconds` have a record that this lock kept `tool` from writing `path` here."""
         return self.reader.was_denied(self.own_id, held, self.now - seconds, path, tool)
 
@@ -281,12 +284,12 @@ class Peers:
             return rows
         return [held for held in rows if held.evidence is None or not self._is_void(held)]
 
-    def _is_peers(self, held: "Held") -> bool:
+    def _is_peers(self, held: Held) -> bool:
         if held.instance_id != self.own_id:
             return True
         return held.agent not in ("", self.own_agent) and self.own_agent != SOME_AGENT
 
-    def _is_void(self, held: "Held") -> bool:
+    def _is_void(self, held: Held) -> bool:
         if self._has_gone(held) or self._has_lapsed(held):
             return True
         if (held.agent or "").startswith("hold:") or held.evidence["runtime"] == "hold":
@@ -295,15 +298,14 @@ class Peers:
             return has_ended(held.agent, host_id()) or runs_inside(held.agent, held.evidence)
         return False
 
-    def _has_lapsed(self, held: "Held") -> bool:
+    def _has_lapsed(self, held: Held) -> bool:
         if held.lease is None:
             return False
-        from swarm_hook_core.clock import left
 
         remaining = left(held.lease, host_id(), self.now)
         return remaining is not None and remaining <= 0
 
-    def _has_gone(self, held: "Held") -> bool:
+    def _has_gone(self, held: Held) -> bool:
         if held.instance_id not in self._gone:
             here = host_id()
             gone = departed(held.evidence, self.now, here)

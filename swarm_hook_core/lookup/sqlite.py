@@ -1,10 +1,12 @@
 """All that a check may ask the coordinator's store, read-only, through indexes. ``glance`` is the first look."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from swarm_hook_core import clock, repository
+from swarm_hook_core import clock, repository, state
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.lookup import BATCH, GLOB, REQUESTS
 from swarm_hook_core.lookup.glance import MOST_ROOTS, UNREAD, StoreGlance
@@ -38,8 +40,8 @@ class StoreReader(StoreGlance, LockReader):
     """All answers of the store's file. `opened`: the first look at it, with whose connection the reader goes on."""
 
     def __init__(
-        self, path: str, driver: "Any" = None, waits: bool = False, opened: "StoreGlance | None" = None,
-        connection: "Any" = None,
+        self, path: str, driver: Any = None, waits: bool = False, opened: StoreGlance | None = None,
+        connection: Any = None,
     ):  # fmt: skip
         self._opened = opened
         if opened is None:
@@ -55,7 +57,7 @@ class StoreReader(StoreGlance, LockReader):
 
     # ----------------------------------------------------------------------------------------- sessions
 
-    def holder(self, runtime: str, session_id: str) -> "tuple[str, str, Any] | None":
+    def holder(self, runtime: str, session_id: str) -> tuple[str, str, Any] | None:
         for evidence in (EVIDENCE, EARLIER_EVIDENCE):
             found = self._rows_if_known(
                 f"SELECT i.id, i.label, {evidence} FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
@@ -68,7 +70,7 @@ class StoreReader(StoreGlance, LockReader):
                 return None
         return None
 
-    def other_sessions(self, runtime: str, session_id: str, since: float) -> "list[Any]":
+    def other_sessions(self, runtime: str, session_id: str, since: float) -> list[Any]:
         for evidence in (EVIDENCE, EARLIER_EVIDENCE):
             found = self._rows_if_known(
                 f"SELECT i.id, i.label, i.root, i.registered_at, {evidence} FROM swarm_sessions s JOIN instances i"
@@ -95,7 +97,7 @@ class StoreReader(StoreGlance, LockReader):
             return text
         return ""
 
-    def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[tuple[str, str | None, str]]":
+    def unread_mail(self, instance_id: str, after: int, limit: int) -> list[tuple[str, str | None, str]]:
         sql = (
             f"SELECT m.sender, (SELECT label FROM instances WHERE id = m.sender), m.content {UNREAD}"
             f" AND m.id > ? ORDER BY m.id LIMIT {limit}"
@@ -145,8 +147,6 @@ class StoreReader(StoreGlance, LockReader):
         for name in {ascii_lower(name) for name in {os.path.basename(key) for key in keys}}:
             rows += self._ask(sql, (name, ALIAS_LIMIT - len(rows)))
             if len(rows) == ALIAS_LIMIT:
-                from swarm_hook_core import state
-
                 # Each costs a look at the disk. `swarm-mcp` gives such rows a key whenever it writes; until then every
                 # check meets them.
                 state.record_hourly(
@@ -183,7 +183,7 @@ class StoreReader(StoreGlance, LockReader):
                 found[row["file"], key, row["instance_id"]] = _held(row, row["file"], *([key] if key else []))
         return list(found.values())
 
-    def names_in(self, folders: list[str], own_id: str) -> "set[str] | None":
+    def names_in(self, folders: list[str], own_id: str) -> set[str] | None:
         if self._has_unkeyed() or self._has_patterns() or self._has_worktree_locks():
             return None
         names: set[str] = set()
@@ -204,7 +204,7 @@ class StoreReader(StoreGlance, LockReader):
         unkeyed = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"
         return bool(self._ask(unkeyed))
 
-    def _keyed_between(self, bounds: list[str], own_id: str, own_agent: str, limit: int) -> "list[Any]":
+    def _keyed_between(self, bounds: list[str], own_id: str, own_agent: str, limit: int) -> list[Any]:
         condition = "c.path_key >= ? AND c.path_key < ? AND "
         if self._details is DETAILS:
             try:  # a lock of another agent of one's own session counts as another's
@@ -242,17 +242,17 @@ class StoreReader(StoreGlance, LockReader):
     def _has_patterns(self) -> bool:
         return bool(self._patterns("path_key >= ? AND path_key < ? LIMIT 1", [GLOB, GLOB[:-1] + ";"], "1"))
 
-    def _patterns_under(self, path_keys: list[str]) -> "list[Any]":
+    def _patterns_under(self, path_keys: list[str]) -> list[Any]:
         return [row for some in _batches(path_keys) for row in self._patterns(f"path_key IN ({_marks(some)})", some)]
 
     def _patterns(
         self, condition: str, values: list[str], columns: str = "rowid, pattern, base, path_key"
-    ) -> "list[Any]":
+    ) -> list[Any]:
         # Only the columns that decide if a pattern is met: most are not, and need no more.
         sql = f"SELECT {columns} FROM context WHERE type = 'lock' AND {condition}"
         return self._ask(sql, values)
 
-    def _by_rowid(self, ids: list[int]) -> "list[Any]":
+    def _by_rowid(self, ids: list[int]) -> list[Any]:
         return [row for some in _batches(ids) for row in self._locks(f"c.rowid IN ({_marks(some)})", some)]
 
     # --------------------------------------------------------------------------- locks of other work trees
@@ -298,7 +298,7 @@ class StoreReader(StoreGlance, LockReader):
 
     # ------------------------------------------------------------------------------------------- the file
 
-    def _locks(self, condition: str, values: "list[Any]", limit: int = -1) -> "list[Any]":
+    def _locks(self, condition: str, values: list[Any], limit: int = -1) -> list[Any]:
         try:
             return self._select(condition, values, limit)
         except self.driver.OperationalError as error:
@@ -307,7 +307,7 @@ class StoreReader(StoreGlance, LockReader):
         self._details = NO_DETAILS  # an earlier release's file, until the coordinator next writes to it
         return self._select(condition, values, limit)
 
-    def _select(self, condition: str, values: "list[Any]", limit: int, more: str = "") -> "list[Any]":
+    def _select(self, condition: str, values: list[Any], limit: int, more: str = "") -> list[Any]:
         # CROSS JOIN keeps the lock index outermost, in spite of the planner's guesses about table sizes.
         sql = (
             "SELECT c.file, c.path_key, c.instance_id, i.label, c.content, c.created_at,"
@@ -325,14 +325,14 @@ class StoreReader(StoreGlance, LockReader):
         return self._select(condition, values, limit, more)
 
 
-def whole(found: "StoreGlance | LockReader") -> LockReader:
+def whole(found: StoreGlance | LockReader) -> LockReader:
     """Return a reader with all answers, on the connection of a first look."""
     if isinstance(found, LockReader):
         return found
     return StoreReader(found.path, found.driver, found.waits, found)
 
 
-def _held(row: "Any", *names: str, repository: "Any" = None) -> Held:
+def _held(row: Any, *names: str, repository: Any = None) -> Held:
     """Return the Held of a row of ``StoreReader._select``, found by the keys `names`."""
     file = row["file"]
     return Held(
@@ -348,24 +348,24 @@ def _storable(texts: list[str]) -> list[str]:
     return [text for text in texts if text.isascii() or storable(text)]
 
 
-def _batches(values: "list[Any]") -> "list[Any]":
+def _batches(values: list[Any]) -> list[Any]:
     return [values[start : start + BATCH] for start in range(0, len(values), BATCH)]
 
 
-def _marks(values: "Any") -> str:
+def _marks(values: Any) -> str:
     return ",".join("?" * len(values))
 
 
 # Locks on patterns, as a check meets them: found by the folder that all they cover is in, and looked at one by one.
 
 
-def stored_under(keys: "Iterable[str]") -> "list[str]":
+def stored_under(keys: Iterable[str]) -> list[str]:
     """Return the values of ``path_key`` that a pattern may have if it covers a path with one of these keys."""
     folders = [*(over for key in keys for over in above(key)), "/", NO_CASE + "/"]
     return [GLOB + folder for folder in dict.fromkeys(folders)]
 
 
-def covering(locks: "Any", keys: "Iterable[str]") -> "dict[Any, tuple[str, ...]]":
+def covering(locks: Any, keys: Iterable[str]) -> dict[Any, tuple[str, ...]]:
     """Return ``{lock: keys (of paths) that it covers}``, without locks that cover no such path.
 
     `locks` has ``(lock, pattern, key of the folder it counts from, its path_key)``. An unreadable pattern covers
@@ -397,19 +397,19 @@ def covering(locks: "Any", keys: "Iterable[str]") -> "dict[Any, tuple[str, ...]]
     return found
 
 
-def covered(pattern: "Any", base: "Any", path_key: "Any", keys: "Iterable[str]") -> "tuple[str, ...]":
+def covered(pattern: Any, base: Any, path_key: Any, keys: Iterable[str]) -> tuple[str, ...]:
     """Return `covering`, of one lock."""
     return covering([(0, pattern, base, path_key)], keys).get(0, ())
 
 
-def _inside(base: "Any", path_key: "Any", keys: "Iterable[str]") -> "list[tuple[str, str]]":
+def _inside(base: Any, path_key: Any, keys: Iterable[str]) -> list[tuple[str, str]]:
     if base.__class__ is not str or path_key.__class__ is not str:
         return []
     folder, start = path_key[len(GLOB) :].rstrip("/") + "/", len(base.rstrip("/")) + 1
     return [(key, key[start:]) for key in keys if key.startswith(folder)]
 
 
-def _runs(pattern: str, fold: bool) -> "Sequence[str]":
+def _runs(pattern: str, fold: bool) -> Sequence[str]:
     """Return texts that stand in everything a pattern covers, so far as they can be told at a glance."""
     if fold:
         pattern = folded(pattern)
@@ -421,7 +421,7 @@ def _runs(pattern: str, fold: bool) -> "Sequence[str]":
 # The number of sessions that wait for a lock, for a denial. Loaded only for a denied call.
 
 
-def count(rows: "Any", path: str) -> int:
+def count(rows: Any, path: str) -> int:
     """Return how many of `rows` wait for something that `path` is part of, or that is below it.
 
     A row is ``(wants, until, host, pid, start)`` of ``swarm_waiters``; those that have gone do not count.
@@ -435,7 +435,7 @@ def count(rows: "Any", path: str) -> int:
     return found
 
 
-def _meets(wants: "Any", key: str) -> bool:
+def _meets(wants: Any, key: str) -> bool:
     try:
         asked = loads(wants)
     except (ValueError, TypeError, RecursionError):  # another program's row
@@ -443,7 +443,7 @@ def _meets(wants: "Any", key: str) -> bool:
     return isinstance(asked, list) and any(_is_met(want, key) for want in asked if isinstance(want, dict))
 
 
-def _is_met(want: "dict[str, Any]", key: str) -> bool:
+def _is_met(want: dict[str, Any], key: str) -> bool:
     pattern, stored = want.get("pattern"), want.get("path_key")
     if pattern:
         return bool(covered(pattern, want.get("base"), stored, (key,)))
@@ -475,7 +475,7 @@ def _plain(key: str, fold: bool) -> str:
 GIT_SECONDS = 0.1  # for the first commit of a repository, on the first question about it
 
 
-def over(reader: "StoreReader", keys: "Iterable[str]") -> "list[Held]":
+def over(reader: StoreReader, keys: Iterable[str]) -> list[Held]:
     """Return the Held locks of other work trees on the paths with these keys, named as they are in this one.
 
     `reader` has ``named_in_repositories`` and ``named_between``, as ``sqlite.StoreReader``.
@@ -487,7 +487,7 @@ def over(reader: "StoreReader", keys: "Iterable[str]") -> "list[Held]":
     return _here(reader, [(held, *wanted[str(held.repository)]) for held in reader.named_in_repositories(list(wanted))])
 
 
-def under(reader: "StoreReader", folders: "Iterable[str]", own_id: str, limit: int) -> "list[Held]":
+def under(reader: StoreReader, folders: Iterable[str], own_id: str, limit: int) -> list[Held]:
     """Return the same for paths below any of these folders, of other sessions than one, at most `limit` for each."""
     found = []
     for key, tree in _placed(folders):
@@ -499,14 +499,14 @@ def under(reader: "StoreReader", folders: "Iterable[str]", own_id: str, limit: i
     return _here(reader, found)
 
 
-def below(name: str) -> "tuple[str, str]":
+def below(name: str) -> tuple[str, str]:
     """Return the range ``(from, to)`` of the names in a repository below the folder with this name."""
     if name.endswith(":"):
         return (name, name[:-1] + ";")
     return (name + "/", name + "0")
 
 
-def takes_part(tree: "Tree", keys_in_repository: "Callable[[str, str], Iterable[str | None]]") -> bool:
+def takes_part(tree: Tree, keys_in_repository: Callable[[str, str], Iterable[str | None]]) -> bool:
     """Return True if locks of other work trees hold in `tree`.
 
     `keys_in_repository(low, high)` returns the path keys of all such locks with names in that range.
@@ -517,7 +517,7 @@ def takes_part(tree: "Tree", keys_in_repository: "Callable[[str, str], Iterable[
     return any(is_in(key, tree) for low, high in ranges for key in keys_in_repository(low, high))
 
 
-def is_in(key: "str | None", tree: "Tree") -> bool:
+def is_in(key: str | None, tree: Tree) -> bool:
     """Return True if the path with this key belongs to work tree `tree`, and not to another inside of it."""
     if not isinstance(key, str) or repository.place_of(key, tree.top) is None:
         return False
@@ -525,10 +525,10 @@ def is_in(key: "str | None", tree: "Tree") -> bool:
     return nearest is None or nearest.top == tree.top or nearest.top.casefold() == tree.top.casefold() != tree.top
 
 
-def _here(reader: "StoreReader", found: "list[tuple[Held, str, Tree]]") -> "list[Held]":
+def _here(reader: StoreReader, found: list[tuple[Held, str, Tree]]) -> list[Held]:
     """Return of ``(held, key here, tree)`` the locks as they are named here, without those of this very tree."""
 
-    def keys(low: str, high: str) -> "list[str | None]":
+    def keys(low: str, high: str) -> list[str | None]:
         return [held.path_key for held in reader.named_between(low, high)]
 
     taking_part: dict[str, bool] = {}
@@ -545,7 +545,7 @@ def _here(reader: "StoreReader", found: "list[tuple[Held, str, Tree]]") -> "list
     return helds
 
 
-def _spelled(key: str, file: str, tree: "Tree") -> str:
+def _spelled(key: str, file: str, tree: Tree) -> str:
     """Return the path that a key here names; in the letters of the lock's own `file` where the key has lost them."""
     if not key.startswith(NO_CASE):
         return key
@@ -555,7 +555,7 @@ def _spelled(key: str, file: str, tree: "Tree") -> str:
     return tree.top
 
 
-def _placed(keys: "Iterable[str]") -> "list[tuple[str, Tree]]":
+def _placed(keys: Iterable[str]) -> list[tuple[str, Tree]]:
     """Return ``(key, tree)`` for those keys with paths in a work tree."""
     trees: dict[str, Tree | None] = {}  # folder -> the tree that it lies in, or None
     found = []
@@ -574,7 +574,7 @@ def _placed(keys: "Iterable[str]") -> "list[tuple[str, Tree]]":
     return found
 
 
-def _tree(folder: str, trees: "dict[str, Tree | None]") -> "Tree | None":
+def _tree(folder: str, trees: dict[str, Tree | None]) -> Tree | None:
     if folder not in trees:
         parent = os.path.dirname(folder)
         trees[folder] = repository.tree_at(folder)
@@ -583,7 +583,7 @@ def _tree(folder: str, trees: "dict[str, Tree | None]") -> "Tree | None":
     return trees[folder]
 
 
-def _names(key: str, tree: "Tree") -> "list[str]":
+def _names(key: str, tree: Tree) -> list[str]:
     if not repository.remembered(tree) and repository.opted_in(tree):
         repository.learn(tree, GIT_SECONDS)
     return repository.names_of(key, tree)

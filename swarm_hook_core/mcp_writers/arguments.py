@@ -8,6 +8,7 @@ from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.json_text import loads_outer
+from swarm_hook_core.mcp_writers.git import VERBS
 from swarm_hook_core.patch import patch_changes
 
 MOST_PATHS = 1000  # of one call
@@ -268,8 +269,6 @@ def kind_of(tool: str) -> str:
     if "swarm" in (plain(server) or name).split("_"):
         return ""  # our own server's tools write no files
     if name.startswith("git_"):
-        from swarm_hook_core.mcp_writers.git import VERBS
-
         if name[4:] in VERBS:
             return "git"
         return ""

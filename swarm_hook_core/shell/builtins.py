@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable
 
 from swarm_hook_core.shell.model import UNKNOWN, Stream, absolute, is_known
-from swarm_hook_core.shell.variables import DECLARERS, declare_texts, map_file, read, unset
+from swarm_hook_core.shell.variables import DECLARERS, Scope, declare_texts, map_file, read, unset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.variables import Scope
     from swarm_hook_core.shell.walk import Walk
 
 

@@ -7,12 +7,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from swarm_hook_core import EDIT
-from swarm_hook_core.shell.model import LONGEST_BY, Guess, Read, Stream, Tree, absolute, cited, is_known
+from swarm_hook_core.shell.model import (
+    LONGEST_BY,
+    Admits,
+    Found,
+    Guess,
+    Read,
+    Span,
+    Stream,
+    Tree,
+    absolute,
+    cited,
+    is_known,
+)
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import Admits, Found, Span
     from swarm_hook_core.shell.walk import Walk
 
 MANY = 100  # effects; beyond that many the clock is read for each

@@ -6,19 +6,21 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 
+from swarm_hook_core import state
 from swarm_hook_core.collisions import all_keys, first_collision
 from swarm_hook_core.hooks import Verdict
+from swarm_hook_core.lookup import Held, Peers, Session
 from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree
 from swarm_hook_core.untrusted_text import token
+from swarm_hook_core.wildcards import folded
 from swarm_hook_core.wording import are_near, may_write, reason, way_past_hooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Held, Peers, Session
     from swarm_hook_core.pattern_match import Cover
 
-    Collision = tuple[str, Held, str, bool]  # path, lock, part of the command, True if a folder over the path is locked
+Collision = tuple[str, Held, str, bool]  # path, lock, part of the command, True if a folder over the path is locked
 
 
 GIT_SECONDS = 0.5  # for all git commands of a call together
@@ -291,8 +293,6 @@ def _admits(tree: Tree, path: str) -> bool | None:
 
 
 def _fault(by: str, error: BaseException) -> None:
-    from swarm_hook_core import state
-
     state.record("effects", "pre_tool_use", f"`{by}`: {state.describe(error)}")
 
 
@@ -336,8 +336,6 @@ def _met_by_patterns(
 
 
 def _joined(key: str, rest: str) -> str:
-    from swarm_hook_core.wildcards import folded
-
     if key.startswith(NO_CASE):
         rest = folded(rest)
     return key + rest

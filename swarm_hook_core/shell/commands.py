@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from swarm_hook_core import EDIT, REPLACE
+from swarm_hook_core.shell.files import Commands
 from swarm_hook_core.shell.model import (
     Input,
     Stream,
+    Write,
     absolute,
     cited_output,
     edit_or_replace,
@@ -17,15 +19,12 @@ from swarm_hook_core.shell.model import (
     is_known,
     joined,
 )
-from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assignment, declare
+from swarm_hook_core.shell.syntax import Arithmetic, Command, Redirect, Test
+from swarm_hook_core.shell.variables import DECLARERS, Assignment, Scope, assign, assignment, declare
 from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.files import Commands
-    from swarm_hook_core.shell.model import Write
-    from swarm_hook_core.shell.syntax import Arithmetic, Command, Redirect, Test
-    from swarm_hook_core.shell.variables import Scope
     from swarm_hook_core.shell.walk import Walk
 
 

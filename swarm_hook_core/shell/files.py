@@ -7,15 +7,14 @@ from collections.abc import Iterable
 
 from swarm_hook_core import EDIT
 from swarm_hook_core.paths import contains
-from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is_device, is_known
+from swarm_hook_core.shell.model import Effects, Guess, Stream, Tree, Write, absolute, is_device, is_known
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.shell.walk import Walk
 
-    Commands = Iterable[tuple["str | None", list[str]]]
+Commands = Iterable[tuple["str | None", list[str]]]
 
 
 LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names

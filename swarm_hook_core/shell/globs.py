@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection
 from typing import Any
 
+from swarm_hook_core.shell.model import Admits
 from swarm_hook_core.wildcards import (
     LONGEST_NAME,
     STAR,
@@ -16,10 +17,6 @@ from swarm_hook_core.wildcards import (
     matches,
     matches_plainly,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import Admits
 
 MOST_NAMES = 256  # results that are listed one by one
 MOST_DEEP = 3  # `**` in a pattern that a path is compared with

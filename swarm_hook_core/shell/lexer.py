@@ -1,5 +1,7 @@
 """Reads shell text into words, and what stands between them."""
 
+from __future__ import annotations
+
 import time
 
 from swarm_hook_core.shell.syntax import (
@@ -44,7 +46,7 @@ class Allowance:
 
     __slots__ = ("left", "look", "end")
 
-    def __init__(self, end: "float | None" = None) -> None:
+    def __init__(self, end: float | None = None) -> None:
         self.left = MOST_STEPS
         self.look = MOST_STEPS - STEPS_A_LOOK
         self.end = end
@@ -68,7 +70,7 @@ class WordReader:
     """
 
     def __init__(
-        self, text: str, at: int = 0, around: "WordReader | None" = None, allowance: "Allowance | None" = None
+        self, text: str, at: int = 0, around: WordReader | None = None, allowance: Allowance | None = None
     ) -> None:
         self.text = text
         self.at = at
@@ -115,7 +117,7 @@ class WordReader:
 
     # Words and their parts
 
-    def word(self) -> "Word":
+    def word(self) -> Word:
         """The word that starts here; empty at the end."""
         start = self.at
         if start >= len(self.text):
@@ -128,7 +130,7 @@ class WordReader:
             parts = [self.text[start]]
         return Word(self.text[start : self.at], parts)
 
-    def unquoted(self, ends: frozenset[str]) -> "list[str | Node]":
+    def unquoted(self, ends: frozenset[str]) -> list[str | Node]:
         """Return the parts of the unquoted text here, up to one of the characters `ends`."""
         text, end, first = self.text, len(self.text), self.at
         parts: list[str | Node] = []
@@ -176,7 +178,7 @@ class WordReader:
         self.broken = self.broken or deep > 0
         return parts
 
-    def quoted(self, ends: str) -> "list[str | Node]":
+    def quoted(self, ends: str) -> list[str | Node]:
         """Return the parts of the text here as in double quotes, up to one of `ends`; all of it if `ends` is empty."""
         text, end = self.text, len(self.text)
         stops = ends + ("\\$`" if not ends or '"' in ends else '\\$`"')
@@ -195,7 +197,7 @@ class WordReader:
             elif (part := self.part(escapes)) is not None:
                 parts.append(part)
 
-    def part(self, escapes: str = "") -> "str | Node | None":
+    def part(self, escapes: str = "") -> str | Node | None:
         r"""Return the part that starts here with one of ``\ ' " $ ` ``. `escapes`: letters that a backslash escapes
         here.
         """
@@ -243,7 +245,7 @@ class WordReader:
             return Parameter("$", name, None, "", _NO_WORD, None)
         return "$"
 
-    def double(self) -> "Double":
+    def double(self) -> Double:
         self.at += 1
         parts = self.quoted('"')
         self.close('"')
@@ -261,13 +263,13 @@ class WordReader:
         self.broken, self.at = True, len(self.text)
         return self.text[first:]
 
-    def backquoted(self, quoted: bool) -> "Node":
+    def backquoted(self, quoted: bool) -> Node:
         text = self.escaped("`")
         for letter in ("\\", "`", "$", *(['"'] if quoted else [])):
             text = text.replace("\\" + letter, "\0" if letter == "\\" else letter)
         return Substitution("$", self.script_in(text.replace("\0", "\\")))
 
-    def parenthesised(self) -> "Node":
+    def parenthesised(self) -> Node:
         """Read ``$((`` or ``$(``, depending on the end."""
         if self.text.startswith("(", self.at):
             start, self.at = self.at, self.at + 1
@@ -277,7 +279,7 @@ class WordReader:
             self.at = start
         return self.substitution("$")
 
-    def arithmetic(self) -> "Word | None":
+    def arithmetic(self) -> Word | None:
         """Return the word before ``))``; None, with nothing read, for a subshell in a subshell."""
         text, start, broken, depth = self.text, self.at, self.broken, self.depth
         parts: list[str | Node] = []
@@ -315,7 +317,7 @@ class WordReader:
         self.at = end
         return text[start:end]
 
-    def parameter(self, quoted: bool) -> "Node":
+    def parameter(self, quoted: bool) -> Node:
         """Read the rest of ``${``."""
         text, flag = self.text, self.text[self.at : self.at + 1]
         following = text[self.at + 1 : self.at + 2]
@@ -348,7 +350,7 @@ class WordReader:
         self.close("}")
         return Parameter(flag, name, index, operator, argument, other)
 
-    def inside(self, ends: str, quoted: bool = False) -> "Word":
+    def inside(self, ends: str, quoted: bool = False) -> Word:
         """The word up to one of `ends`, blanks in it included."""
         start = self.at
         if quoted:
@@ -357,7 +359,7 @@ class WordReader:
             parts = self.unquoted(frozenset(ends))
         return Word(self.text[start : self.at], parts)
 
-    def halves(self, mark: str, leads: bool) -> "tuple[Word, Word | None]":
+    def halves(self, mark: str, leads: bool) -> tuple[Word, Word | None]:
         """Return the words before and after `mark`, up to ``}``. `leads`: the `mark` that stands here is a letter."""
         start = self.at
         self.at += leads
@@ -369,22 +371,22 @@ class WordReader:
         self.at += 1
         return first, self.inside("}")
 
-    def array(self) -> "Array":
+    def array(self) -> Array:
         """The words in parentheses."""
         self.at += 1
         words = self.loose_words(")")
         self.close(")")
         return Array(words)
 
-    def loose_words(self, end: str) -> "list[Word]":
+    def loose_words(self, end: str) -> list[Word]:
         """The words up to `end`, over lines; operators between them are words, too."""
         raise NotImplementedError
 
-    def substitution(self, kind: str) -> "Node":
+    def substitution(self, kind: str) -> Node:
         """Read the script of ``$(`` or ``<(``; the parser of commands does it."""
         raise NotImplementedError
 
-    def script_in(self, text: str) -> "Script":
+    def script_in(self, text: str) -> Script:
         """Read the script `text` of a substitution; the parser of commands does it."""
         raise NotImplementedError
 
@@ -462,13 +464,11 @@ _REDIRECTIONS = ("<<<", "<<-", "<<", "<>", "<&", "&>>", "&>", ">>", ">|", ">&", 
 class Lexer(WordReader):
     """A reader of words and of the text between them."""
 
-    def __init__(
-        self, text: str, at: int = 0, around: "Lexer | None" = None, allowance: "Allowance | None" = None
-    ) -> None:
+    def __init__(self, text: str, at: int = 0, around: Lexer | None = None, allowance: Allowance | None = None) -> None:
         super().__init__(text, at, around, allowance)
         self.pending: list[Redirect] = []  # here-documents; their bodies start at the next newline
 
-    def loose_words(self, end: str) -> "list[Word]":
+    def loose_words(self, end: str) -> list[Word]:
         """The words up to `end`, over lines; operators between them are words, too."""
         text = self.text
         found: list[Word] = []
@@ -484,7 +484,7 @@ class Lexer(WordReader):
             else:
                 found.append(self.word())
 
-    def listed_words(self) -> "list[Word]":
+    def listed_words(self) -> list[Word]:
         """The words up to a ``)`` or the end of the command, without reading past it; ``|`` between them is skipped."""
         found: list[Word] = []
         while True:
@@ -562,7 +562,7 @@ class Lexer(WordReader):
 
     # Redirections
 
-    def redirection(self, found: "list[Redirect]", descriptor: str = "") -> bool:
+    def redirection(self, found: list[Redirect], descriptor: str = "") -> bool:
         """Append the Redirect that stands here to `found`. Return False if there is no redirection."""
         text, at = self.text, self.at
         if text[at : at + 1] not in ("<", ">", "&") or text.startswith(("<(", ">("), at):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from swarm_hook_core import EDIT, REPLACE
+from swarm_hook_core import EDIT, REPLACE, state
 from swarm_hook_core.clock import Budget
 
 TYPE_CHECKING = False
@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.walk import Walk
 
-    Admits = Callable[[str], "bool | None"]  # a predicate of absolute paths: True, False, or None if unknown
-    Span = tuple[Any, ...]  # see `spans`
+Admits = Callable[[str], "bool | None"]  # a predicate of absolute paths: True, False, or None if unknown
+Span = tuple[Any, ...]  # see `spans`
 
 
 MOST = 2000  # writes, trees, reads or guesses that are kept; a command that has more writes is a guess
@@ -70,7 +70,6 @@ class Effects:
 
     def came_late(self, words: str) -> None:
         """Note that the list of files that the command `words` prints came too late, and record that as a fault."""
-        from swarm_hook_core import state
 
         if words in self.late:
             return

@@ -10,14 +10,13 @@ from collections.abc import Callable
 from swarm_hook_core.shell.builtins import BUILTINS
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.lexer import TooLong
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.model import Stream, absolute, is_known
 from swarm_hook_core.shell.statements import statement
+from swarm_hook_core.shell.variables import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import Stream
     from swarm_hook_core.shell.programs import Program
-    from swarm_hook_core.shell.variables import Scope
     from swarm_hook_core.shell.walk import Walk
 
 

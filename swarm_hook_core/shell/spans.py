@@ -10,12 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from swarm_hook_core.shell import syntax
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import Span
-    from swarm_hook_core.shell.syntax import Node
+from swarm_hook_core.shell.model import Span
+from swarm_hook_core.shell.syntax import Node
 
 _DIGITS = frozenset("0123456789")
 LONGEST = 9  # digits of a number

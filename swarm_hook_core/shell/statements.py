@@ -13,24 +13,24 @@ from swarm_hook_core.shell import syntax
 from swarm_hook_core.shell.commands import calculation, command, condition, redirected
 from swarm_hook_core.shell.model import UNKNOWN, Input, Stream, is_known, joined
 from swarm_hook_core.shell.spans import rarely_fails, shown_parts
+from swarm_hook_core.shell.syntax import (
+    Case,
+    Chain,
+    For,
+    Function,
+    If,
+    Negated,
+    Node,
+    Pipeline,
+    Redirected,
+    Subshell,
+    While,
+)
+from swarm_hook_core.shell.variables import Scope
 from swarm_hook_core.shell.words import fields, number, pattern, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.syntax import (
-        Case,
-        Chain,
-        For,
-        Function,
-        If,
-        Negated,
-        Node,
-        Pipeline,
-        Redirected,
-        Subshell,
-        While,
-    )
-    from swarm_hook_core.shell.variables import Scope
     from swarm_hook_core.shell.walk import Walk
 
 

@@ -7,17 +7,15 @@ from typing import Any, Union
 
 from swarm_hook_core.shell.call import split
 from swarm_hook_core.shell.lexer import is_name
-from swarm_hook_core.shell.model import UNKNOWN, Input, Stream, is_known, text_of
+from swarm_hook_core.shell.model import UNKNOWN, Input, Span, Stream, is_known, text_of
 from swarm_hook_core.shell.parser import word_of
-from swarm_hook_core.shell.syntax import Array, Word
+from swarm_hook_core.shell.syntax import Array, Node, Word
 from swarm_hook_core.shell.words import fields, value
 from swarm_hook_core.shell.words import number as number_of
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import Span
-    from swarm_hook_core.shell.syntax import Node
     from swarm_hook_core.shell.walk import Walk
 
 DECLARERS = ("export", "local", "declare", "typeset", "readonly")
@@ -235,8 +233,7 @@ def map_file(walk: Walk, scope: Scope, words: list[str]) -> Stream:
 
 # The state of a shell at one point of a script: its folder, variables, functions, standard input.
 
-if TYPE_CHECKING:
-    Variable = Union[str, list[str], dict[str, str], None]
+Variable = Union[str, list[str], dict[str, str], None]
 
 
 # Variables that a shell computes each time.

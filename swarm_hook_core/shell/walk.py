@@ -12,17 +12,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from swarm_hook_core import wildcards
+from swarm_hook_core import state, wildcards
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.files import Files
 from swarm_hook_core.shell.lexer import DEEPEST, TooLong
 from swarm_hook_core.shell.model import (
     LONGEST_BY,
     MOST_TEXT,
     UNKNOWN,
+    Admits,
     Effects,
     Found,
     Guess,
     Input,
+    Stream,
     Tree,
     Unknowns,
     absolute,
@@ -36,12 +39,7 @@ from swarm_hook_core.shell.statements import sequence
 from swarm_hook_core.shell.syntax import Script
 from swarm_hook_core.shell.variables import Scope, options_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.shell.call import Call
-    from swarm_hook_core.shell.model import Admits, Stream
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 
 SECONDS = 0.008  # of the check's Budget
@@ -207,7 +205,6 @@ class Walk(Unknowns):
 
     def not_understood(self, scope: Scope, error: BaseException, by: str) -> None:
         """A mistake of ours: a guess for the call, a fault for `doctor`."""
-        from swarm_hook_core import state
 
         state.record("shell", "pre_tool_use", f"`{by[:LONGEST_BY]}`: {state.describe(error)}")
         self.guess(scope, f"not understood ({type(error).__name__})", by)

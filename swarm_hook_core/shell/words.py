@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 # Expands ``${...}``.
 
-if TYPE_CHECKING:
-    Value = Union[str, list[str], Word]
+Value = Union[str, list[str], Word]
 
 
 LONGEST_MATCHED = 512  # characters of a value that is matched against a pattern at every place

@@ -11,14 +11,11 @@ from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import top_around
 from swarm_hook_core.shell.model import Effects, Tree
 from swarm_hook_core.shell.programs.git.named_files import submodules
+from swarm_hook_core.stakes.owners import Author
+from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.trail import Trail
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.stakes.owners import Author
-    from swarm_hook_core.traces.others import Trace
-
-    Row = tuple[str, str, str, str, str, str]  # as of ``Repository.rows_against``
+Row = tuple[str, str, str, str, str, str]  # as of ``Repository.rows_against``
 
 SECONDS = 2.0  # for all of git's answers about one call; commands of this kind are rare, and slow themselves
 MOST_TREES = 50  # folders of one call

@@ -23,13 +23,12 @@ from swarm_hook_core.traces.told_ends import Logs, marked_ns
 from swarm_hook_core.traces.unread import looks_only
 from swarm_hook_core.traces.versions.acts import Saves
 from swarm_hook_core.traces.versions.layout import words_of
-from swarm_hook_core.traces.versions.stored import versions_of
+from swarm_hook_core.traces.versions.lines import Change
+from swarm_hook_core.traces.versions.stored import Version, versions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.stakes.files import Stake
-    from swarm_hook_core.traces.versions.lines import Change
-    from swarm_hook_core.traces.versions.stored import Version
 
 PERSON, BUILT, OWN = "person", "built", "own"
 SECOND_NS = 10**9

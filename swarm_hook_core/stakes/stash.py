@@ -23,6 +23,7 @@ from swarm_hook_core.shell.call import split
 from swarm_hook_core.shell.model import Effects, GitCall
 from swarm_hook_core.shell.programs.git import touched_files
 from swarm_hook_core.shell.programs.git.listings import tree_of
+from swarm_hook_core.stakes.owners import Authors
 from swarm_hook_core.stakes.wording import PERSON_ALONE, WAY_PAST, asked_of, joined
 from swarm_hook_core.traces import NOTICE, OFF, journal, keeping
 from swarm_hook_core.traces import head as heads
@@ -32,11 +33,7 @@ from swarm_hook_core.traces.unread import Reading
 from swarm_hook_core.untrusted_text import command, named, quoted
 from swarm_hook_core.wording import and_more, duration, holder
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.stakes.owners import Authors
-
-    Foreign = tuple["StashEntry", Held]  # an entry and its owner; the owner of a person's has no `instance_id`
+Foreign = tuple["StashEntry", Held]  # an entry and its owner; the owner of a person's has no `instance_id`
 
 WITHIN_SECONDS = 600  # from the command to the entry: a person may have been asked in between
 TOGETHER_SECONDS = 3  # commands closer than this may each have made the same entry

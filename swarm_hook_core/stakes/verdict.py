@@ -13,6 +13,7 @@ from swarm_hook_core import REMOVE
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.lookup import LockReader, Session
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.shell.programs.git.table import is_subcommand
 from swarm_hook_core.stakes import stash
@@ -26,10 +27,6 @@ from swarm_hook_core.traces.looks import has_read
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import token
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import LockReader, Session
 
 MOST_FILES = 500  # files of one call with an author looked up, and with contents kept
 MOST_BYTES = 32 * 1024 * 1024  # contents of one call: older ones are not all pushed out by it

@@ -22,10 +22,8 @@ from swarm_hook_core.untrusted_text import command, cut, named, same_circle, tok
 from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import and_more, changed_by, holder, purpose
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    # path, quoted lines of its diff, True if they are all, True if it is the diff to what the session has seen
-    Changes = tuple[str, list[str], bool, bool]
+# path, quoted lines of its diff, True if they are all, True if it is the diff to what the session has seen
+Changes = tuple[str, list[str], bool, bool]
 
 LATE = (
     "Git was too slow to say if these files are still changed, so their sessions' own notes decide. Name your own"

@@ -12,10 +12,11 @@ import time
 from swarm_hook_core import REMOVE, REPLACE, fail_closed, state
 from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
 from swarm_hook_core.hooks import Verdict
+from swarm_hook_core.lookup import Held, LockReader, Session
 from swarm_hook_core.repeated_denials import MANY, PERSON
 from swarm_hook_core.shell.model import Effects, Tree
 from swarm_hook_core.stakes import wording
-from swarm_hook_core.stakes.wording import Theirs
+from swarm_hook_core.stakes.wording import Changes, Theirs
 from swarm_hook_core.traces import (
     NOTICE,
     changed_lines,
@@ -37,12 +38,7 @@ from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import token
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Held, LockReader, Session
-    from swarm_hook_core.stakes.wording import Changes
-
-    Met = tuple[Trace, str, str]  # a trace, the deed of this call to its file, and the part of a command that does it
+Met = tuple[Trace, str, str]  # a trace, the deed of this call to its file, and the part of a command that does it
 
 _DEEDS = {REPLACE: "overwrite", REMOVE: "remove"}
 MOST_ELSEWHERE = 50  # files of one call that are looked up among writes on other machines

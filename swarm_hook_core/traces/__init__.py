@@ -51,7 +51,10 @@ import time
 from collections.abc import Callable
 
 from swarm_hook_core import caller
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.paths import NO_CASE, keys_for
+from swarm_hook_core.repository import tree_at
 from swarm_hook_core.state import (
     PLAIN,
     NotOrdinary,
@@ -64,11 +67,6 @@ from swarm_hook_core.state import (
     state_dir,
     write_all,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall
 
 # Levels of protection; each one includes those before it.
 OFF, NOTICE, KEEP, TURN = LEVELS = ("off", "notice", "keep", "turn")
@@ -142,8 +140,6 @@ def place_of(folder: str) -> str:
     if found is None:
         return _named(os.stat(top))
     if found.st_mode & 0o170000 != 0o040000:  # a ``.git`` file: a linked work tree
-        from swarm_hook_core.repository import tree_at
-
         tree = tree_at(top)
         found = os.stat(tree.common if tree is not None else top)
     return _named(found)

@@ -15,8 +15,6 @@ from typing import Any, AnyStr
 
 from swarm_hook_core.untrusted_text import cut_text
 
-TYPE_CHECKING = False
-
 # The lines that two texts have in common, in the same order.
 
 
@@ -57,9 +55,8 @@ def split_lines(text: AnyStr) -> list[AnyStr]:
     return lines
 
 
-if TYPE_CHECKING:
-    Hunk = tuple[int, int, int, int]  # first and end line in the old text, first and end line in the new one
-    Change = tuple[int, int, list[str]]  # first and end line in the base, the lines in their place
+Hunk = tuple[int, int, int, int]  # first and end line in the old text, first and end line in the new one
+Change = tuple[int, int, list[str]]  # first and end line in the base, the lines in their place
 
 MOST_LINES = 40  # lines of a diff in a denial
 MOST_TEXT = 4000  # characters of it

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from swarm_hook_core.clock import Budget
+from swarm_hook_core.lookup import LockReader
 from swarm_hook_core.paths import keys_for, real_paths
 from swarm_hook_core.repeated_denials import SECONDS
 from swarm_hook_core.traces import endings, escaped, journal, keys_of, seen
@@ -22,17 +23,12 @@ from swarm_hook_core.traces.committed import Committed
 from swarm_hook_core.traces.elsewhere import places_with
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.others import Journals, OthersJournal, Trace
-from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.trail import Target, Trail
 from swarm_hook_core.traces.transcript import FORMS, Transcript
 from swarm_hook_core.traces.unread import Reading
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import LockReader
-    from swarm_hook_core.traces.trail import Target
-
-    Found = TypeVar("Found")
-    Writes = list[tuple[Entry, OthersJournal]]
+Found = TypeVar("Found")
+Writes = list[tuple[Entry, OthersJournal]]
 
 MOST_CHANGED = 50  # changed files below one folder that are searched for in unparsed commands
 MOST_BELOW = 300  # newest traces below one folder

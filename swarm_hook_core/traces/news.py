@@ -9,16 +9,13 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.clock import Budget
+from swarm_hook_core.lookup import LockReader
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import NOTE, named, token
 from swarm_hook_core.wording import and_more, changed_by, holder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import LockReader
 
 MOST = 50  # files, the newest
 FILES = 8  # files named in one line

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from swarm_hook_core.lookup import SOME_AGENT
+from swarm_hook_core.lookup import SOME_AGENT, LockReader
 from swarm_hook_core.lookup.locks import Held
 from swarm_hook_core.naming import agent_name
 from swarm_hook_core.paths import NO_CASE
@@ -35,7 +35,6 @@ from swarm_hook_core.traces.unread import Reading, UnreadCommands
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from swarm_hook_core.lookup import LockReader
     from swarm_hook_core.traces.trail import Trail
 
 # The main thread and the agents of one session: for each, the entries of the others are a peer's.

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 
 from swarm_hook_core.state import NotOrdinary, clear_place, ended_mark
-from swarm_hook_core.traces import AGENTS, head, journal, journal_name, names_in, others_in, traces_dir
+from swarm_hook_core.traces import AGENTS, head, journal, journal_name, names_in, others_in, told_ends, traces_dir
 from swarm_hook_core.traces.versions.stored import store_ended
 
 UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an unknown session is removed
@@ -17,7 +17,6 @@ UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an un
 
 def forget(runtime: str, session_id: str) -> None:
     """Remove all journals of a session that has ended, and its notes about HEAD. Never raises."""
-    from swarm_hook_core.traces import told_ends  # slow to load, and a cleaning does without
 
     head.forget(runtime, session_id)
     name = journal_name(runtime, session_id)

@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from swarm_hook_core.lookup import LockReader
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.traces import (
     AFTER,
@@ -42,11 +43,6 @@ from swarm_hook_core.traces.versions.stored import Version, contents_of, journal
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.watching.records import Snapshot, digest_of, full_resolved, read_resolved
 from swarm_hook_core.wording import and_more
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import LockReader
 
 MOST = 50  # files of one session, the newest
 

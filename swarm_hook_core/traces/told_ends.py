@@ -29,10 +29,8 @@ from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.transcript import FORMS as FORMS_OF_LOOKS
 from swarm_hook_core.traces.transcript import TAILS, tail
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    # what happens, to which call, and more: the group of a call that begins, the beginning of a command that has run
-    Event = tuple[str, str, Any]
+# what happens, to which call, and more: the group of a call that begins, the beginning of a command that has run
+Event = tuple[str, str, Any]
 
 LONGEST_NOTE = 8192  # bytes
 # Kinds of events. RUNS_ON: a result that says that the command goes on. LOOKS: a call that only looks at such a

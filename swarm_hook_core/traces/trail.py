@@ -37,6 +37,7 @@ from swarm_hook_core.traces import (
     traces_dir,
     tree_top,
 )
+from swarm_hook_core.traces.unread import Reading
 
 TYPE_CHECKING = False
 
@@ -47,10 +48,9 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces.file_changes import FileChanges
     from swarm_hook_core.traces.merged_writes import Merge
     from swarm_hook_core.traces.others import Trace
-    from swarm_hook_core.traces.unread import Reading
 
-    Target = tuple[str, str, str, str]  # path as spelled, resolved path, how it is written, part of a command
-    Owner = tuple[Trace, str, str, str, int]  # trace, how, by, path of the kept copy, number of denials
+Target = tuple[str, str, str, str]  # path as spelled, resolved path, how it is written, part of a command
+Owner = tuple["Trace", str, str, str, int]  # trace, how, by, path of the kept copy, number of denials
 
 MAKES_COMMITS = ("commit", "merge", "rebase", "cherry-pick", "revert", "am", "pull")  # git's verbs
 _OF_LINKS = ("mv", "ln")  # programs that replace a link itself, not its target

@@ -20,9 +20,7 @@ from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.json_text import dumps, loads_object
 from swarm_hook_core.state import open_private, read_all
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Look = tuple[str, object, object, int]
+Look = tuple[str, object, object, int]
 
 TAILS = (256 * 1024, 4 * 1024 * 1024)  # bytes at the transcript's end; the second if the first has no answer
 LARGEST = 1024 * 1024  # bytes of a file that is compared

@@ -25,7 +25,7 @@ from typing import Any
 
 from swarm_hook_core import caller
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.lookup import AUTO, Held
+from swarm_hook_core.lookup import AUTO, Held, LockReader
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.process import departed, host_id
 from swarm_hook_core.state import (
@@ -50,7 +50,6 @@ from swarm_hook_core.traces import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.lookup import LockReader
     from swarm_hook_core.traces.trail import Trail
 
 NOTE = "editing it in this turn"

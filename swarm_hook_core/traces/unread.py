@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Effects, Tree
 
     # (entry of a command or None, keys of the files that it wrote, folders that it wrote)
-    Written = tuple[Entry | None, AbstractSet[str], Sequence[Tree]]
+Written = tuple["Entry | None", AbstractSet[str], Sequence["Tree"]]
 
 MOST_COMMANDS = 40  # commands of one session that are parsed in search of a file
 MOST_FILES = 40  # files of one call that are searched for, its first

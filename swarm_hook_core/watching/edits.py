@@ -14,18 +14,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from swarm_hook_core import caller
+from swarm_hook_core.collisions import all_keys
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.json_text import dumps, loads
-from swarm_hook_core.lookup import HOLD, TERMINAL
+from swarm_hook_core.lookup import HOLD, TERMINAL, Held, Peers, Session
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.state import edited_dir, name_of, read_private, write_private
 from swarm_hook_core.watching import records, watch
 from swarm_hook_core.watching.watch import Breach
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Held, Peers, Session
 
 MOST_LOCKS = 40
 MOST_FILES = 60
@@ -98,7 +95,6 @@ def _near(call: ToolCall, session: Session, peers: Peers) -> list[Held]:
 
     A report leaves out the locks of sessions that have gone: to ask for each session would cost more than all else.
     """
-    from swarm_hook_core.collisions import all_keys
 
     found = peers.all_under(all_keys(session, git_root(call.folder), "/"), MOST_LOCKS)
     return [held for held in found[:MOST_LOCKS] if not held.pattern and _is_marked(held)]

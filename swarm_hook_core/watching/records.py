@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
-from swarm_hook_core.paths import real_path
+from swarm_hook_core.paths import FolderOf, real_path
 from swarm_hook_core.state import (
     acting_dir,
     edited_dir,
@@ -146,7 +146,6 @@ def read(path: str, limit: int = HASHED_BYTES, folder: int | None = None) -> tup
 
 def read_resolved(path: str, limit: int = HASHED_BYTES) -> tuple[Snapshot, bytes]:
     """As `read`, of a path without links. Raises BeyondLink if a link has taken the place of a folder."""
-    from swarm_hook_core.paths import FolderOf
 
     with FolderOf(path) as (name, folder):
         return read(name, limit, folder)
@@ -167,7 +166,6 @@ def full(path: str, folder: int | None = None) -> Snapshot:
 
 def full_resolved(path: str) -> Snapshot:
     """As `full`, of a path without links. A file behind a link that took a folder's place gives mode 0."""
-    from swarm_hook_core.paths import FolderOf
 
     try:
         with FolderOf(path) as (name, folder):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from swarm_hook_core import environment, state, untrusted_text
+from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.naming import agent_name, holder_name
@@ -17,7 +18,6 @@ from swarm_hook_core.untrusted_text import same_circle, token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.watching.watch import Breach
 
 TOLD_AT_ONCE = 100  # breaches named to the holders in one report

@@ -15,9 +15,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from swarm_hook_core import state
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.json_text import dumps
+from swarm_hook_core.lookup import Held
 from swarm_hook_core.paths import NO_CASE, key_of
 from swarm_hook_core.state import is_watching
 from swarm_hook_core.watching import records
@@ -31,11 +33,11 @@ from swarm_hook_core.watching.records import (
     is_as_noted,
     parse,
 )
+from swarm_hook_core.wildcards import literal_prefix
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Held
     from swarm_hook_core.pattern_match import Cover
 
 # The files compared for a lock: those that it covers when a call begins, and those that have appeared later.
@@ -181,8 +183,6 @@ class _Remembered:
 
 
 def _folder_of(cover: Cover) -> str:
-    from swarm_hook_core.wildcards import literal_prefix
-
     pattern, file = cover.held.pattern, cover.held.file
     if not isinstance(pattern, str):
         return cover.folder[cover.folder.find("/") :]
@@ -527,6 +527,5 @@ def _is_over(record: Record, hook: str, now: float) -> bool:
 
 def record_fault(config: RuntimeConfig, error: BaseException) -> None:
     """Record a fault of a watch: the call goes on."""
-    from swarm_hook_core import state
 
     state.record(config.runtime_name, "watch", error)

@@ -17,10 +17,7 @@ from swarm_hook_core.json_text import dumps
 from swarm_mcp.domain import Page
 from swarm_mcp.store.cursors import cursor, place_of
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    Measure = Callable[[object], int]
+Measure = Callable[[object], int]
 
 ANSWER_BYTES = 100_000
 ROWS_BYTES = 91_000  # bytes for the rows of a listing; the rest is for the remarks and for the cursor, stored twice

@@ -15,7 +15,8 @@ import os
 import re
 import time
 import uuid
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from swarm_hook_core import settings, state
@@ -27,7 +28,8 @@ from swarm_hook_core.traces import journal_name
 from swarm_hook_core.traces.changed_lines import equal_parts, split_lines
 from swarm_hook_core.traces.transcript import TAILS, tail
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.lines import POPULAR, Fold, NoLines
+from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.lines import POPULAR, Element, Fold, NoLines
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_mcp import __version__
 from swarm_mcp.changes.dirty import SECONDS, top_over
@@ -38,16 +40,9 @@ try:
 except ImportError:  # Windows: git's own lock alone keeps two writers apart
     fcntl = None  # type: ignore[assignment]
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-    from typing import Any
 
-    from swarm_hook_core.traces.versions.acts import Author
-    from swarm_hook_core.traces.versions.lines import Element
-
-    Record = dict[str, Any]
-    Line = tuple[str, str, int]  # commit, path there, line number there
+Record = dict[str, Any]
+Line = tuple[str, str, int]  # commit, path there, line number there
 
 REF = "refs/notes/agent-trace"
 VERSION = "0.1"  # of the specification: its schema wants two numbers, its examples have three

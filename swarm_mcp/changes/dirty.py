@@ -9,6 +9,7 @@ import hashlib
 import os
 import stat
 import time
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository, blobs, sizes
@@ -18,11 +19,6 @@ from swarm_hook_core.state import read_all
 from swarm_hook_core.traces import NO_FILE, state_of
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_mcp.errors import SwarmError
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 # The present state and content of a file, or of a symbolic link, that is handled whole, without lines.
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from swarm_hook_core.naming import UNNAMED, agent_name, session_name
 from swarm_hook_core.traces.versions.acts import Author
 from swarm_mcp.answers.people import People, known_shortly
-from swarm_mcp.domain import TERMINAL, onlooker
+from swarm_mcp.domain import TERMINAL, Task, onlooker
+from swarm_mcp.domain import Session as Row
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.sessions.acting import session_named, surrounding_session, viewer_identity
+from swarm_mcp.store import Store
 from swarm_mcp.store.messages import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
-
-    from swarm_mcp.domain import Session as Row
-    from swarm_mcp.domain import Task
     from swarm_mcp.sessions.acting import Given
-    from swarm_mcp.store import Store
 
-    Session = tuple[str, str]
+Session = tuple[str, str]
 
 A_PERSON = "a person"
 PERSONS = ("", "")  # the session of a person

@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import zlib
 from base64 import b85encode
+from collections.abc import Callable, Sequence
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository, blob, sizes
 from swarm_hook_core.traces.changed_lines import split_lines
-from swarm_mcp.changes.dirty import LARGEST, LINK, NONE, PLAIN, SECONDS, filters_of, object_id, present
+from swarm_hook_core.traces.versions.acts import Author
+from swarm_mcp.changes.dirty import LARGEST, LINK, NONE, PLAIN, SECONDS, DirtyFile, filters_of, object_id, present
+from swarm_mcp.changes.uncommitted import ChangedFile, Piece
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from swarm_hook_core.traces.versions.acts import Author
-    from swarm_mcp.changes.dirty import DirtyFile
-    from swarm_mcp.changes.uncommitted import ChangedFile, Piece
-
-    Naming = Callable[[Sequence[Author]], str]  # all possible authors of one piece -> words for a heading
+Naming = Callable[[Sequence[Author]], str]  # all possible authors of one piece -> words for a heading
 
 CONTEXT = 3  # unchanged lines around a change
 NEAR = 2  # changes of different authors with so few unchanged lines between them share a hunk: git needs a context

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from swarm_hook_core.paths import FolderOf, is_beyond_link
@@ -21,19 +22,12 @@ from swarm_hook_core.traces.versions.stored import files_of
 from swarm_hook_core.watching.records import read
 from swarm_mcp.changes import writing
 from swarm_mcp.changes.commit.parts import A_MODE
-from swarm_mcp.changes.dirty import PROGRAM, last_commits, relative_names, top_over
+from swarm_mcp.changes.dirty import PROGRAM, LastCommit, last_commits, relative_names, top_over
 from swarm_mcp.changes.owners import PERSONS
 from swarm_mcp.changes.records import FileUndo, Record, mode_of, mode_of_new_file, undone_files, with_run_right
 from swarm_mcp.changes.uncommitted import uncommitted
 from swarm_mcp.changes.weave import Element, Weave
 from swarm_mcp.changes.writing import BEYOND, DELETED_TOO, NOT_KEPT, PARTLY, TOO_EARLY, Problem
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from swarm_mcp.changes.dirty import LastCommit
 
 BINARY = 8000  # bytes that are searched for NUL, as git does
 WRITE_BY_OWNER = 0o200

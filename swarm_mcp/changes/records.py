@@ -13,16 +13,13 @@ import os
 import shutil
 import stat
 import time
+from collections.abc import Iterator
+from typing import Any
 
 from swarm_hook_core.process import start_time
 from swarm_hook_core.state import make_private, write_private
 from swarm_hook_core.traces.keeping import FILE, RECORD, checked, file_of, record_of, undos_dir
 from swarm_mcp.changes.dirty import present
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 PLAN = "plan.json"
 LINK = stat.S_IFLNK  # in place of permissions: a symbolic link is without

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from typing import Any
 
 from swarm_mcp.changes.commit import Commit
 from swarm_mcp.changes.commit.making import described
@@ -15,11 +16,6 @@ from swarm_mcp.cli.commands.log import since_when
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.folders import file_of
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, flag, number, text, texts
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The tool that commits the calling session's changes alone.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 
 from swarm_hook_core.paths import own_path
 from swarm_hook_core.repository import tree_over
 from swarm_hook_core.traces.versions.acts import PERSON, Author, joined
-from swarm_hook_core.traces.versions.lines import Change, Fold, Hunk, Line, NoLines
+from swarm_hook_core.traces.versions.lines import Change, Element, Fold, Hunk, Line, NoLines
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History
 from swarm_mcp.answers.people import People
@@ -20,21 +21,13 @@ from swarm_mcp.changes.owners import A_PERSON, Owners
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from swarm_hook_core.traces.versions.lines import Element
-
 # The pieces of a changed file: the smallest parts of a change with the same possible authors.
 #
 # The content of a choice of authors is the last commit's with their pieces, in order. `diff`, `commit` and an undo of a
 # person's lines have it. A line of one author has no order beside a line that another had removed before it came: such
 # pieces are tied. They are chosen together or left out together, and named if only one of them is wanted.
 
-if TYPE_CHECKING:
-    Authors = tuple[Author, ...]
+Authors = tuple[Author, ...]
 
 
 class Piece:
@@ -371,8 +364,7 @@ def _tied(rows: list[_Row]) -> list[_Row]:
     return rows
 
 
-if TYPE_CHECKING:
-    Session = tuple[str, str]
+Session = tuple[str, str]
 
 
 class ChangedFile:

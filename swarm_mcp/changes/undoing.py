@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable, Iterator
 from difflib import unified_diff
+from typing import Any
 
 from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of, told_ends
 from swarm_hook_core.traces.changed_lines import split_lines
 from swarm_hook_core.traces.others import OVERDUE_SECONDS, WRITES
+from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_hook_core.untrusted_text import named
@@ -34,14 +37,6 @@ from swarm_mcp.sessions.acting import terminal_session
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from swarm_hook_core.traces.versions.acts import Author
 
 PATIENCE, PAUSE = 3.0, 0.1  # seconds: for writes and undos of others at this moment, and between two attempts
 LISTED = 20  # problems in one message

@@ -10,13 +10,10 @@ owner. A line in a new layout is the same line, with another text. A binary cont
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Sequence
 
 from swarm_hook_core.traces.changed_lines import equal_parts, split_lines
 from swarm_hook_core.traces.versions.layout import lines_kept, words_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
 
 BASE = -1  # the step of lines that were there at first
 EXACT = 2000  # lines; in longer texts difflib leaves out frequent ones, to be fast

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable, Iterable
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository, blob, sizes
 from swarm_hook_core.paths import BeyondLink, FolderOf
@@ -26,7 +27,7 @@ from swarm_hook_core.traces import (
     journal_name,
     state_of,
 )
-from swarm_hook_core.traces.versions.acts import PERSON, Act, note_undo, withdraw_undo
+from swarm_hook_core.traces.versions.acts import PERSON, Act, Author, note_undo, withdraw_undo
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History
 from swarm_mcp.changes.dirty import LARGEST, present, state_now
@@ -42,13 +43,6 @@ from swarm_mcp.changes.records import (
     with_run_right,
 )
 from swarm_mcp.errors import SwarmError
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from swarm_hook_core.traces.versions.acts import Author
 
 
 class ChangedMeanwhile(SwarmError):

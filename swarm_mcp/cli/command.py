@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from swarm_hook_core.state import state_dir, write_private
+from swarm_hook_core.state import describe, state_dir, write_private
 from swarm_mcp import __version__
 from swarm_mcp.cli.arguments import parse, unknown
 from swarm_mcp.cli.output import complain, flush, forget_output, line_width, refused, say, say_help
@@ -175,8 +175,6 @@ def _fail(line: str, code: int) -> int:
 
 def _report(verb: str, error: Exception) -> str:
     import traceback  # loads what no command needs that ends well
-
-    from swarm_hook_core.state import describe
 
     try:
         path = os.path.join(state_dir(), "crashes", f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt")

@@ -27,9 +27,6 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest
 from swarm_mcp.store.messages import seconds_since
 
-TYPE_CHECKING = False
-
-
 NAME = Option("--name", "a name that is no file, such as port:3000: the same as name:port:3000")
 
 
@@ -146,8 +143,7 @@ def process_holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Sess
 
 # Columns of a lock in listings beyond file, holder and note: mode, time left, agent, fence, length of the queue.
 
-if TYPE_CHECKING:
-    Row = dict[str, Any]  # of a listing of locks
+Row = dict[str, Any]  # of a listing of locks
 
 HEADERS = ("mode", "left", "agent", "fence", "waits")
 

@@ -15,13 +15,10 @@ from typing import Any, TextIO
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.untrusted_text import one_line, safe
+from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.domain import STALE_SECONDS, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.messages import seconds_since
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_mcp.cli.arguments import Arguments
 
 # The beginnings of a patch's lines, and their styles (``terminal.STYLES``); the first one that fits counts.
 PATCH_STYLES = (

@@ -18,12 +18,8 @@ from swarm_mcp.cli.output import complain, for_people, moment, say, show
 from swarm_mcp.domain import Page, Session
 from swarm_mcp.folders import here
 from swarm_mcp.sessions.acting import surrounding_session
+from swarm_mcp.store import Store
 from swarm_mcp.store.messages import name_of
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_mcp.store import Store
 
 
 def count(number: int, noun: str) -> str:

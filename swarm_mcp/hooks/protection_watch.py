@@ -13,13 +13,11 @@ from typing import Any
 
 from swarm_hook_core import protected, settings
 from swarm_hook_core.json_text import dumps, loads
-from swarm_hook_core.state import config_path, mark_of, read_private, state_dir, write_private
+from swarm_hook_core.state import config_path, local_store, mark_of, read_private, state_dir, write_private
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_mcp.domain import Session
 
 NAME = "protection"  # of the record in the state folder
 LARGEST = 256 * 1024  # bytes of the record
@@ -32,8 +30,6 @@ WEAKER = {
 
 def tell_lowered(what: str, words: str, only_here: bool) -> None:
     """Tell people and sessions, in this checkout or in all, that a command has lowered `what`. Update the record."""
-    from swarm_hook_core.state import local_store
-    from swarm_mcp.folders import current_scope
 
     try:
         if local_store():

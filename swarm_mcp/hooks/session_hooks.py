@@ -11,21 +11,20 @@ import sys
 from collections.abc import Callable
 from typing import IO, Any, TypeVar
 
+from swarm_hook_core import state
+from swarm_hook_core.core import HookCore
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.process import runs_app_server
+from swarm_hook_core.process import runs_app_server, start_detached
 from swarm_hook_core.registration import NotRegistered
-from swarm_hook_core.state import mark_of, name_of, read_private, state_dir
+from swarm_hook_core.state import describe, mark_of, name_of, read_private, state_dir
 from swarm_mcp.contributions import put_undos_right
 from swarm_mcp.domain import Notice, Session
 from swarm_mcp.errors import SwarmError, UsageError
-from swarm_mcp.runtimes import NAMES, runtime
-from swarm_mcp.store import session_table
+from swarm_mcp.runtimes import NAMES, hook_config, runtime
+from swarm_mcp.runtimes import runtime as runtime_called
+from swarm_mcp.store import driver, session_table, sessions
 from swarm_mcp.store.database import Database
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_mcp.store.sessions import Registration
+from swarm_mcp.store.sessions import Registration
 
 LARGEST = 64 * 1024  # characters of the list of files that protect a checkout
 
@@ -51,8 +50,6 @@ class StoreRegistrar:
                 messages.put_back(self._database, [notice.id for notice in self._untold])
             self._database.close()
         if self._is_cleanup_due:
-            from swarm_hook_core.process import start_detached
-
             start_detached([*this_command(), "cleanup", "--due"])
 
     @property
@@ -96,8 +93,6 @@ class StoreRegistrar:
         """End a session in this `client`, pid and start time. Raises NotRegistered."""
 
         def ended(db: Database) -> None:
-            from swarm_mcp.store import sessions
-
             row = session_table.of_session(db, self._runtime, session_id)
             if row:
                 sessions.end_session(db, row, client)
@@ -108,14 +103,11 @@ class StoreRegistrar:
         """Return a reader of the store that is open here, if there is one."""
         if self._database is None:
             return None
-        from swarm_hook_core.lookup.sqlite import StoreReader
 
         db = self._database
         return StoreReader(db.path, db.driver, waits=True, connection=db.connection)
 
     def _registered(self, db: Database, session: dict[str, Any], tell: bool) -> dict[str, Any]:
-        from swarm_mcp.store import sessions
-
         names = ("label", "scope", "file_root", "lease_seconds", "runtime", "session_id", "state", "client")
         request = sessions.Registration(
             session["directory"],
@@ -147,8 +139,6 @@ class StoreRegistrar:
         except SwarmError as error:
             raise NotRegistered(str(error)) from error
         except Exception as error:  # a bug: the session goes on, and is told that it is not registered
-            from swarm_hook_core.state import describe
-
             raise NotRegistered(describe(error)) from error
 
 
@@ -177,8 +167,6 @@ def find_lowered(db: Database, row: Session) -> None:
         with Store(db.path, busy_seconds=db.busy_seconds) as store:
             look(store, row, path)
     except Exception as error:
-        from swarm_hook_core import state
-
         state.record("coordinator", "protection", state.describe(error))
 
 
@@ -245,15 +233,12 @@ def as_wired(words: list[str]) -> int | None:
 
 def run(hook: str, runtime: str) -> int:
     """Run one hook on standard input and output; its exit status. Raises UsageError before it reads anything."""
-    from swarm_mcp.runtimes import hook_config
 
     config = hook_config(runtime)
     if hook not in _LIFE or os.environ.get("SWARM_MCP_BIN", "").strip():
         import shlex
 
-        from swarm_hook_core.core import HookCore
         from swarm_mcp.installation import coordinator_command
-        from swarm_mcp.runtimes import runtime as runtime_called
 
         if hook == "subagent" and not runtime_called(runtime).has_subagents:
             raise UsageError(f"{runtime} has no such hook: {hook}")
@@ -261,7 +246,6 @@ def run(hook: str, runtime: str) -> int:
         os.environ.setdefault("SWARM_MCP_BIN", shlex.join(coordinator_command()))
         status: int = getattr(HookCore(config), f"run_{hook.replace('-', '_')}_hook")(sys.stdin)
         return status
-    from swarm_mcp.store import driver
 
     return run_in_store(runtime, hook.replace("-", "_"), sys.stdin, driver.load())
 
@@ -271,8 +255,6 @@ def run_in_store(runtime: str, event: str, payload: IO[Any], driver: Any) -> int
 
     `driver`: the SQLite module of this process.
     """
-    from swarm_hook_core.core import HookCore
-    from swarm_mcp.runtimes import hook_config
 
     registrar = StoreRegistrar(runtime)
     core = HookCore(hook_config(runtime), driver=driver, registrar=registrar)
@@ -281,8 +263,6 @@ def run_in_store(runtime: str, event: str, payload: IO[Any], driver: Any) -> int
         registrar.close()
         put_undos_right()
     except Exception as error:  # the hook is done; were this told by the status, the plugin would run it once more
-        from swarm_hook_core import state
-
         state.record(runtime, event, state.describe(error))
     return status
 

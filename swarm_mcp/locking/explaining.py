@@ -20,7 +20,7 @@ from swarm_hook_core.wildcards import literal_prefix
 from swarm_hook_core.wording import duration
 from swarm_mcp.answers.incidents import Group, grouped, incident_of
 from swarm_mcp.answers.people import People
-from swarm_mcp.answers.size import cursor, page, place_of, sent
+from swarm_mcp.answers.size import Measure, cursor, page, place_of, sent
 from swarm_mcp.answers.timeline import event_shown, happening, learn_labels
 from swarm_mcp.domain import Event, Lock, Session, Waiter, is_name, nobody_in, onlooker
 from swarm_mcp.runtimes import NAMES, hook_config
@@ -30,11 +30,6 @@ from swarm_mcp.store.activity import payload_of
 from swarm_mcp.store.lock_request import Reach, reach_of, rule, tree_of, with_names
 from swarm_mcp.store.messages import known_as, may_meet
 from swarm_mcp.store.refusals import KNOWN_SECONDS, Attempt
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_mcp.answers.size import Measure
 
 MOST_NAMED = 200  # locks, and waiters, of one explanation
 

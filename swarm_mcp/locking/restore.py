@@ -30,10 +30,7 @@ from swarm_mcp.folders import clean, current_scope, file_of
 from swarm_mcp.store import Store
 from swarm_mcp.store.messages import may_meet
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    FindSession = Callable[[str, str], Session | None]
+FindSession = Callable[[str, str], Session | None]
 
 # The earlier contents of files that hooks have kept, as `restore` lists and reads them.
 

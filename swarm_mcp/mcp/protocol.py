@@ -12,9 +12,6 @@ from typing import Any
 
 from swarm_hook_core.json_text import loads_outer
 
-TYPE_CHECKING = False
-
-
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE_VERSIONS = ("2026-07-28",)
 CANCELLED = "notifications/cancelled"
@@ -82,8 +79,7 @@ class Refusal:
         self.answer = error.answer(number)
 
 
-if TYPE_CHECKING:
-    Message = Request | Notification | Refusal
+Message = Request | Notification | Refusal
 
 
 def key_of(number: object) -> str:
@@ -231,9 +227,8 @@ def is_number(number: object) -> bool:
 # Keywords: type, enum, const, minimum, exclusiveMinimum, maximum, maxLength, minItems, maxItems, items, properties,
 # required, additionalProperties, anyOf. Others, such as description and default, do not restrict a value.
 
-if TYPE_CHECKING:
-    Schema = dict[str, Any]
-    Path = tuple[str | int, ...]
+Schema = dict[str, Any]
+Path = tuple[str | int, ...]
 
 
 class Mismatch:

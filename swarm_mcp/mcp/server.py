@@ -33,12 +33,9 @@ from swarm_mcp.mcp.protocol import (
     messages_in,
 )
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
-    Work = Coroutine[Any, Any, "Reply"]
-    Method = Callable[["Call"], "dict[str, Any] | Work"]
+Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
+Work = Coroutine[Any, Any, "Reply"]
+Method = Callable[["Call"], "dict[str, Any] | Work"]
 
 HANDSHAKE, ENVELOPE = "handshake", "envelope"  # the eras of the protocol; a connection's first request decides
 DEFAULT_VERSION = HANDSHAKE_VERSIONS[-1]  # for a client that asks for an unknown version

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from swarm_hook_core.config import RuntimeConfig
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import config_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
     from swarm_mcp.runtimes.base import Runtime
 
 # Name -> module and class, in the order of lists for people. They are imported on demand: servers, and commands that

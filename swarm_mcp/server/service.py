@@ -8,13 +8,14 @@ from swarm_mcp import __version__
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.mcp.protocol import INVALID_PARAMS, ProtocolError, Request
 from swarm_mcp.mcp.server import Call, Reply, Server
+from swarm_mcp.server import resources
+from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.server.guidance import PROMPTS
 from swarm_mcp.server.resources import LISTED, TEMPLATES
 from swarm_mcp.server.tool import Answer, Tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_mcp.server.calling_session import CallingSession
     from swarm_mcp.server.calls import Calls
     from swarm_mcp.server.subscriptions import Subscriptions
 
@@ -114,8 +115,6 @@ class Service:
         return Reply(result_of(answer), lambda: calls.sent(answer), lambda: calls.lost(answer))
 
     async def _read(self, call: Call) -> Reply:
-        from swarm_mcp.server import resources
-
         uri = call.params["uri"]
         try:
             answer = await self.calls.run(lambda made: resources.read(made, uri), call.meta)
@@ -127,8 +126,6 @@ class Service:
         return Reply({"contents": content})
 
     async def _subscribe(self, call: Call) -> Reply:
-        from swarm_mcp.server import resources
-
         uri = call.params["uri"]
         if not resources.is_known(uri):
             raise ProtocolError(INVALID_PARAMS, str(resources.UnknownResource(uri)))

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple, TypeVar
 from swarm_mcp.answers.size import ANSWER_BYTES, ROWS_BYTES, fitted, page, sent, text_fitted
 from swarm_mcp.domain import Page, Session
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.store import Store
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_mcp.server.calling_session import CallingSession
 Result = TypeVar("Result")
 
 NOT_REGISTERED = "Not registered. Call register first."

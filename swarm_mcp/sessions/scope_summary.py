@@ -8,10 +8,7 @@ from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted, same_circle, token
 from swarm_mcp.domain import Session
 from swarm_mcp.store import session_table
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_mcp.store.database import Database
+from swarm_mcp.store.database import Database
 
 SUMMARY_LIMIT = 4  # peers, and locks, that are named
 

@@ -10,15 +10,10 @@ from swarm_hook_core.untrusted_text import quoted, token
 from swarm_hook_core.wording import duration
 from swarm_mcp import domain as states
 from swarm_mcp.answers.people import registration, veiled
-from swarm_mcp.answers.size import PARTS, ROWS_BYTES, fitted, page, sent
+from swarm_mcp.answers.size import PARTS, ROWS_BYTES, Measure, fitted, page, sent
 from swarm_mcp.domain import Message, Page, Session, Task
 from swarm_mcp.store import Store
 from swarm_mcp.store.messages import may_meet, without_walls
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_mcp.answers.size import Measure
 
 # Messages that go along with an answer, as many as fit. The rest waits for the next answer.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from swarm_hook_core.state import turn_mark
 from swarm_mcp.domain import MUTEX_PREFIX, Event, Moment, News, Session, onlooker
-from swarm_mcp.store import lock_rows, locks, reactions, refusals, session_table, task_reading
+from swarm_mcp.store import lock_finder, lock_rows, locks, reactions, refusals, session_table, task_reading
 from swarm_mcp.store.database import Database, Transaction, object_in
 from swarm_mcp.store.messages import may_meet
 
@@ -179,7 +179,6 @@ def of_locks(tx: Transaction, before: int | None, limit: int) -> list[Event]:
     )
     if not os.path.lexists(turn_mark()):
         return rows  # no session here was ever at level `turn`
-    from swarm_mcp.store import lock_finder
 
     return lock_finder.with_turns(tx, rows, before, rows[-1].created_at if len(rows) == limit else 0)
 

@@ -16,9 +16,21 @@ from typing import Any
 from swarm_hook_core.lookup.sqlite import SPELLED
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import traces_dir
+from swarm_hook_core.traces.versions import pruning
 from swarm_mcp.domain import MUTEX_PREFIX, KeyValue, Lock
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store import breaches, leases, lock_rows, locks, messages, reactions, refusals, session_table, values
+from swarm_mcp.store import (
+    breaches,
+    leases,
+    lock_rows,
+    locks,
+    messages,
+    reactions,
+    refusals,
+    runs,
+    session_table,
+    values,
+)
 from swarm_mcp.store.database import Database, Transaction, range_end
 from swarm_mcp.store.driver import version, wal_is_safe
 from swarm_mcp.store.reactions import CLEANUP_PAUSE_SECONDS as PAUSE_SECONDS
@@ -274,8 +286,6 @@ def _some_records(tx: Transaction) -> bool:
     values.remove_orphans(tx, orphans, "periodic")
     gone = [refusals.forget_old(tx, AT_ONCE), breaches.forget_old(tx, AT_ONCE)]
     if tx.has("swarm_runs"):
-        from swarm_mcp.store import runs
-
         runs.forget_old(tx, AT_ONCE)
     _walk(tx, "notices", lambda after: ((), messages.forget_old(tx, after, AT_ONCE)))
     _walk(tx, "lapses", lambda after: ((), leases.forget_old_lapses(tx, after, AT_ONCE)))
@@ -476,7 +486,6 @@ def _has_more(gone: list[dict[str, int]]) -> bool:
 
 def _drop_old_contents() -> None:
     """Remove kept contents past their age and bounds: hooks never do."""
-    from swarm_hook_core.traces.versions import pruning
 
     try:
         pruning.prune(time.time())

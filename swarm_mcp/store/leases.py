@@ -17,7 +17,7 @@ from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import Lapse, Lock, Session
-from swarm_mcp.store import lock_rows, session_table
+from swarm_mcp.store import lock_rows, messages, session_table
 from swarm_mcp.store.database import Transaction
 from swarm_mcp.store.lock_request import meet, reach_in
 from swarm_mcp.store.messages import may_meet, name_of
@@ -70,7 +70,6 @@ def next_due(tx: Transaction) -> float | None:
 
 def note_lapse(tx: Transaction, locks: list[Lock]) -> None:
     """Inside a transaction that has removed these locks: write them down, and tell each holder."""
-    from swarm_mcp.store import messages
 
     for lock in locks:
         left = lock_rows.time_left(tx, lock) or 0.0

@@ -9,17 +9,14 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from swarm_hook_core import wildcards
+from swarm_hook_core import repository, wildcards
 from swarm_hook_core.lookup import GLOB, plain, storable
 from swarm_hook_core.paths import LONGEST as LONGEST_PATH
 from swarm_hook_core.paths import NO_CASE, PlainPath, contains, key_and_keys, key_of, plain_path
+from swarm_hook_core.repository import Tree
 from swarm_mcp.domain import EXCLUSIVE, MODES, MUTEX_PREFIX, NAME_PREFIX, Session, is_name
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import file_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.repository import Tree
 
 SHORTEST_LEASE, LONGEST_LEASE = 1.0, 30 * 86400.0  # seconds
 LONGEST_NOTE = 2048  # bytes of a note or a reason, since every session that meets the lock reads it
@@ -275,7 +272,6 @@ def name_folders(folder: str) -> list[str]:
 
     They are the same in all work trees and clones of a repository. Elsewhere the folder itself counts.
     """
-    from swarm_hook_core import repository
 
     place = os.path.realpath(folder)
     tree = repository.tree_over(place)
@@ -305,7 +301,6 @@ def with_names(reach: Reach, asked: bool) -> Reach:
     It is if the request has `asked` for it, or the repository is set so for every lock. Raises SwarmError if it was
     asked for and cannot be.
     """
-    from swarm_hook_core import repository
 
     if is_name(reach.file):
         return reach  # it holds in all of them
@@ -327,7 +322,6 @@ def with_names(reach: Reach, asked: bool) -> Reach:
 
 def tree_of(reach: Reach) -> Tree | None:
     """Return the work tree around a path, or around all files of a pattern; None outside of work trees."""
-    from swarm_hook_core import repository
 
     path = reach.file
     if not reach.pattern and reach.key and not reach.key.startswith(NO_CASE):

@@ -57,7 +57,7 @@ from swarm_mcp.store.lock_request import (
 )
 from swarm_mcp.store.lock_rows import Asking, facts
 from swarm_mcp.store.messages import known_as, may_meet
-from swarm_mcp.store.refusals import key_of_lock
+from swarm_mcp.store.refusals import key_of_lock, of_request
 
 
 def acquire(
@@ -293,7 +293,6 @@ def _refuse_known(tx: Transaction, instance: Session, wanted: LockRequest) -> No
 
 def _note_refusal(tx: Transaction, instance: Session, wanted: LockRequest, refusal: Lock | Waiter) -> bool:
     """Inside a transaction: write the refusal down; return True if it `is_known`, and only counts."""
-    from swarm_mcp.store.refusals import of_request
 
     if refusal.instance_id == instance.id:
         if (refusal.agent or "") not in ("", wanted.agent):

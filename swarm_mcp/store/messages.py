@@ -20,11 +20,7 @@ from swarm_hook_core.untrusted_text import same_circle, token
 from swarm_mcp import contributions
 from swarm_mcp.domain import SYSTEM, Message, Notice, Session, length, task_mark
 from swarm_mcp.store import cursors, session_table
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_mcp.store.database import Database, Transaction
+from swarm_mcp.store.database import Database, Transaction
 
 # Names of sessions in messages that the store writes, and the wall between identities.
 

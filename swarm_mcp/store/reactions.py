@@ -12,10 +12,7 @@ from swarm_hook_core.lookup import AUTO
 from swarm_hook_core.state import has_turn_files
 from swarm_mcp.domain import DETACHED, Lock, Session
 from swarm_mcp.store import session_table
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_mcp.store.database import Transaction
+from swarm_mcp.store.database import Transaction
 
 CLEANUP_PAUSE_SECONDS = 30  # between two passes of ``cleanup``, of any process
 RECLAIMED_AT_ONCE = 20  # gone sessions that one registration removes

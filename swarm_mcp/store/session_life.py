@@ -6,12 +6,8 @@ from swarm_hook_core.process import departed, living
 from swarm_mcp.domain import Session
 from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
 from swarm_mcp.store import messages, reactions, session_table
+from swarm_mcp.store.database import Database, Transaction
 from swarm_mcp.store.messages import may_meet
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_mcp.store.database import Database, Transaction
 
 SIGN_SECONDS = 5  # between two signs of life that are written down; less where a lease is that short
 

@@ -11,10 +11,7 @@ from swarm_hook_core.process import RECLAIM_SECONDS, clients_in, departed, gone
 from swarm_hook_core.state import has_turn_files
 from swarm_hook_core.untrusted_text import same_circle, token
 from swarm_mcp.domain import REMOTE, STALE_SECONDS, Record, Session
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_mcp.store.database import Transaction
+from swarm_mcp.store.database import Transaction
 
 LOOKED_AT_ONCE = 200  # sessions that a registration looks at
 ALIKE = 1000  # sessions that one ambiguous name can list

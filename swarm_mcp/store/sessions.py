@@ -13,12 +13,8 @@ from swarm_mcp.domain import RUN_RUNTIME, Record, Session, new_id
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.folders import allowed_roots, clean, inside_any, scope_of
 from swarm_mcp.store import reactions, session_table
+from swarm_mcp.store.database import Database, Transaction
 from swarm_mcp.store.session_table import clients_text
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_mcp.store.database import Database, Transaction
 
 _UNKEYED = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"
 

@@ -19,15 +19,16 @@ takes the same filters and says how many rows there are in all.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import DEFAULT_STORE
+from swarm_mcp.store import messages, session_table
 from swarm_mcp.store.database import BUSY_SECONDS, Database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
-
     P = ParamSpec("P")
     R = TypeVar("R")
 
@@ -110,7 +111,6 @@ class Part:
 
 
 if TYPE_CHECKING:
-    from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_mcp.store import (
         activity,
         breaches,
@@ -121,11 +121,9 @@ if TYPE_CHECKING:
         lock_listing,
         lock_rows,
         locks,
-        messages,
         refusals,
         runs,
         session_life,
-        session_table,
         sessions,
         task_reading,
         task_requests,
@@ -559,7 +557,6 @@ class Store:
 
     def as_hooks_read_it(self) -> StoreReader:
         """Return the hooks' own reader of this store."""
-        from swarm_hook_core.lookup.sqlite import StoreReader
 
         return StoreReader(self.database.path, self.database.driver)
 

@@ -35,13 +35,8 @@ from swarm_mcp.domain import (
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import messages, session_table
 from swarm_mcp.store import task_reading as rows
+from swarm_mcp.store.database import Transaction
 from swarm_mcp.store.messages import may_meet, name_of
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_mcp.store.database import Transaction
-
 
 NEW = ""  # before there is a row
 AHEAD_MS = 86_400_000  # how far another program's clock may be ahead of this one

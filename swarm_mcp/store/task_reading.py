@@ -14,11 +14,8 @@ from swarm_hook_core.untrusted_text import token
 from swarm_mcp import domain as states
 from swarm_mcp.domain import TASK_COLUMNS, Record, Session, Task
 from swarm_mcp.store import cursors
+from swarm_mcp.store.database import Transaction
 from swarm_mcp.store.messages import may_meet, without_walls
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_mcp.store.database import Transaction
 
 SHOWN = 50  # of each status that is not an end
 ENDED_SHOWN = 20

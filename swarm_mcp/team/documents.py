@@ -24,9 +24,6 @@ from swarm_mcp.team.protocol import MESSAGE, TASK, TRACE, VALUE, DocumentRow, It
 from swarm_mcp.team.store_documents import Known, canonical, path_at, place_in
 from swarm_mcp.team.traces import Traces
 
-TYPE_CHECKING = False
-
-
 # Bodies of documents: a task or a value as the team's server keeps it, free of any machine's folders.
 #
 # Also the comparison of two bodies: the later one, and the items that one list lacks.
@@ -211,8 +208,7 @@ def text_of(body: object) -> str | None:
         return None
 
 
-if TYPE_CHECKING:
-    Ref = tuple[str, str]  # kind and key
+Ref = tuple[str, str]  # kind and key
 
 AT_ONCE = 50  # items in one call, or transaction
 MOST_REMEMBERED = 1000  # tasks that lost against the server, kept for a request still in progress

@@ -13,11 +13,11 @@ from swarm_mcp.team import TeamUnreachable, protocol
 from swarm_mcp.team.parts import TeamDocuments, TeamRows
 from swarm_mcp.team.places import Spot, own_spot, spot_in, spot_of
 from swarm_mcp.team.protocol import LockRow, MachineRow, News, WaitRow, Want
+from swarm_mcp.team.replica import Replica
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from swarm_mcp.team.replica import Replica
     from swarm_mcp.team.server import TeamServer
 
 # The changes to post: the difference between this machine's locks and queue places and those on the server.
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 # done; once posted, it is empty. Two rows here with the same object (in two work trees of one clone) are one lock
 # there.
 
-if TYPE_CHECKING:
-    Key = tuple[str, str, str, str, str]
+Key = tuple[str, str, str, str, str]
 
 
 class Claim(NamedTuple):

@@ -5,13 +5,15 @@ As in the store itself, the module of a verb is loaded when the verb is first ca
 
 from __future__ import annotations
 
+from swarm_mcp.store import Store, lock_finder, lock_rows, reactions
+from swarm_mcp.store.database import Turn
 from swarm_mcp.store.store import Part, verb
+from swarm_mcp.team import store_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_mcp.store import Store, lock_finder, lock_rows, locks, reactions
-    from swarm_mcp.store.database import Turn
-    from swarm_mcp.team import store_documents, store_rows
+    from swarm_mcp.store import locks
+    from swarm_mcp.team import store_documents
 else:
     from swarm_mcp.store.store import LazyModule, lock_finder, lock_rows, locks, reactions
 

@@ -61,18 +61,17 @@ before its machine sends `rest` or `part`: from then on the others do not wait f
 from __future__ import annotations
 
 from json import dumps
+from typing import Any, Literal, TypedDict
 
 from swarm_hook_core import wildcards
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Literal, TypedDict
-
     from typing_extensions import NotRequired
 
-    Mode = Literal["exclusive", "shared"]
 else:
     TypedDict = dict  # nothing is checked at run time, and `typing` takes a while to load
+Mode = Literal["exclusive", "shared"]
 
 PROTOCOL = 1  # of this module; the server says its own in `Hello`
 MARGIN = 0.02  # of a lease: how much slower than the server's our clock may run

@@ -29,9 +29,7 @@ from swarm_mcp.team.parts import TeamDocuments
 from swarm_mcp.team.protocol import KEPT, TRACE, DocumentRow, Item, item
 from swarm_mcp.team.store_documents import canonical, path_at, place_in
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Marks = dict[str, tuple[int, int]]
+Marks = dict[str, tuple[int, int]]
 
 MOST_FILES = 100  # of one session, the last ones
 LONGEST_PLACE = 1000  # characters

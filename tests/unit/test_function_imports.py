@@ -13,11 +13,10 @@ PACKAGE = ROOT / "swarm_mcp"
 OPTIONAL = {"ctypes", "curses", "fcntl", "keyring", "pwd", "readline", "rich", "textual"}
 REASONS = {
     "hook processes and short commands load the module": """
-        answers/size cli/arguments cli/command cli/commands/serve cli/commands/sessions cli/locking cli/main
-        cli/output cli/verbs contributions folders hooks/session_hooks hooks/protection_watch installation
-        runtimes/__init__ runtimes/user_settings sessions/acting start store/__init__ store/activity
-        store/cleanup store/database store/driver store/grants store/values store/leases store/locks
-        store/lock_listing store/lock_request store/messages store/reactions store/runs store/sessions
+        answers/size cli/arguments cli/command cli/commands/sessions cli/locking cli/main cli/output cli/verbs
+        folders hooks/session_hooks hooks/protection_watch installation runtimes/__init__ runtimes/user_settings
+        sessions/acting start store/__init__ store/cleanup store/database store/driver store/grants store/values
+        store/locks store/lock_listing store/messages store/reactions store/runs store/sessions
         store/session_life store/session_table store/store store/tasks store/user_interface
     """,
     "the library is loaded for a new store alone": "store/schema",

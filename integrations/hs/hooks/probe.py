@@ -3,6 +3,8 @@
 The guard stands in front of a tool that does nothing, in a session that no other sees.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess

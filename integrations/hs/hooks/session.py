@@ -3,6 +3,8 @@
 The input of a stage comes on standard input. Only `assemble` answers: with the input and more.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 

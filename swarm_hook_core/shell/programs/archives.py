@@ -10,13 +10,8 @@ from typing import Any, BinaryIO
 
 from swarm_hook_core import REMOVE
 from swarm_hook_core.shell.call import Call, Options, split
-from swarm_hook_core.shell.model import Stream, edit_or_replace, is_known
+from swarm_hook_core.shell.model import Admits, Stream, edit_or_replace, is_known
 from swarm_hook_core.shell.programs.places import below, cannot_tell, seen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import Admits
-
 
 LONGEST_LETTERS = 30  # of tar's old-style options
 MOST = 5000  # members of an archive that are looked at; of one with more nothing is certain

@@ -7,7 +7,7 @@ import sys
 
 from swarm_hook_core import REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call, Options, split
-from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
+from swarm_hook_core.shell.model import Admits, Stream, absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.programs.places import (
     cannot_tell,
     exists,
@@ -19,11 +19,6 @@ from swarm_hook_core.shell.programs.places import (
     seen,
     targets,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import Admits, Stream
-
 
 _TAKES = ("--target-directory", "--suffix")
 

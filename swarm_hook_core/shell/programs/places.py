@@ -12,13 +12,12 @@ from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.paths import contains
 from swarm_hook_core.shell import files
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
+from swarm_hook_core.shell.model import Admits, absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.words import text_braces
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import Admits
     from swarm_hook_core.shell.programs.engine import Reading
 
 

@@ -20,9 +20,7 @@ from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_kno
 from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
 from swarm_hook_core.wildcards import escaped
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Ask = Callable[[str], "list[str] | None"]
+Ask = Callable[[str], "list[str] | None"]
 
 SECONDS = 0.3  # for a whole search; the same again for one file after another, if it takes longer
 MOST_NAMES = 200  # that are followed one by one

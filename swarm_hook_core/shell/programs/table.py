@@ -59,6 +59,8 @@ after a colon, ``{-o=}`` after an equals sign; ``{1?.zip}`` with .zip if it has 
 """
 
 # Words for the endings of files.
+from __future__ import annotations
+
 KINDS = {
     "PYTHON": ".py .pyi .ipynb",
     "SCRIPT": ".js .jsx .mjs .cjs .ts .tsx .mts .cts .vue .svelte .astro",

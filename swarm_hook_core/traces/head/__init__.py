@@ -26,15 +26,12 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from swarm_hook_core.lookup import Held, LockReader
 from swarm_hook_core.paths import real_path
 from swarm_hook_core.process import departed, host_id
 from swarm_hook_core.repository import Tree, small_text, tree_at, tree_over
 from swarm_hook_core.state import read_private, state_dir, write_private
 from swarm_hook_core.traces import journal_name, place_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Held, LockReader
 
 UNKNOWN = "?"  # the branch after the session's own command: it is looked up at its next call
 MOVED = "moved"
@@ -127,7 +124,6 @@ def neighbours(reader: LockReader, runtime: str, session_id: str, now: float) ->
 
     The folder is the session's own root. The Held has no note.
     """
-    from swarm_hook_core.lookup import Held
 
     found: dict[str, list[Held]] = {}
     for row in reader.other_sessions(runtime, session_id, now - LATELY_SECONDS):

@@ -8,6 +8,7 @@ import zlib
 from typing import Any
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
+from swarm_hook_core.lookup import Held, LockReader, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.repository import Tree, tree_at
 from swarm_hook_core.state import local_store
@@ -15,10 +16,6 @@ from swarm_hook_core.traces import head as heads
 from swarm_hook_core.traces.head import Head, Note
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import and_more
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import LockReader, Session
 
 SETTLED_SECONDS = 120  # a command that was let pass this long ago has moved HEAD by now, or does not
 
@@ -49,8 +46,6 @@ def words_of(
     found = reader.holder(move.runtime, move.session_id)
     who = "a session that has ended"
     if found is not None:
-        from swarm_hook_core.lookup import Held
-
         who = wording.working([Held(top, found[0], found[1], "")], session.label)
     return wording.was_moved(move.deed, who, now - move.at_ns / 1e9, before, head)
 

@@ -12,7 +12,7 @@ from itertools import islice
 from swarm_hook_core import REMOVE
 from swarm_hook_core.denial import Denial, without_owner
 from swarm_hook_core.git_repository import Repository
-from swarm_hook_core.lookup import Held
+from swarm_hook_core.lookup import Held, LockReader, Session
 from swarm_hook_core.repository import Tree, tree_at, trees_beside
 from swarm_hook_core.shell.model import Effects, GitCall
 from swarm_hook_core.shell.programs.git.listings import tree_of
@@ -24,10 +24,6 @@ from swarm_hook_core.traces.head.movement import Movement, movement_of
 from swarm_hook_core.traces.head.news import is_settled, words_of
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import Trail
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import LockReader, Session
 
 ALIAS_SECONDS = 0.5  # for git's answer about aliases
 FRESH_SECONDS = 600  # age of a lock file that a git command may still hold

@@ -6,14 +6,11 @@ import os
 from collections.abc import Sequence
 from shlex import quote
 
+from swarm_hook_core.lookup import Held
 from swarm_hook_core.traces.head import Head
 from swarm_hook_core.traces.head.movement import MOST_LOST, Commit, Dropped, Movement
 from swarm_hook_core.untrusted_text import command, cut, named, quoted, token
 from swarm_hook_core.wording import duration, holder, purpose
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Held
 
 NAMED = 4  # sessions named in one line
 LOST_NAMED = 3  # commits

@@ -19,10 +19,7 @@ from typing import Any
 
 from swarm_hook_core.traces.changed_lines import equal_parts, split_lines
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    Lines = Counter[bytes]
+Lines = Counter[bytes]
 
 EXACT_UP_TO = 2000  # lines that are compared exactly
 MARK = b"\xef\xbb\xbf"  # the byte order mark
@@ -195,10 +192,9 @@ def lines_kept(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, in
 # A client may run a formatter after a call. A change that only lays out anew the lines that a call has just brought is
 # that call's. Another change beside such a one may be the formatter's or a person's.
 
-if TYPE_CHECKING:
-    CountedLines = Counter[bytes]
-    # the possible contents after a call, by the content before it
-    Replay = Callable[["bytes | None"], "list[bytes | None]"]
+# the possible contents after a call, by the content before it
+CountedLines = Counter[bytes]
+Replay = Callable[["bytes | None"], "list[bytes | None]"]
 
 MOST_CALLS = 60  # of one step that are parted; of more, the first ones count as one
 MOST_TESTED = 40  # calls that are left out in turn, to see if they were made

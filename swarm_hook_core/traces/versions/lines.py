@@ -33,9 +33,7 @@ from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History, Moment, Step, contents_since
 from swarm_hook_core.watching.records import read
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Authors = tuple[Author, ...]
+Authors = tuple[Author, ...]
 
 SECONDS = 2.0  # for git's answer
 POPULAR = 2000  # lines: in longer texts difflib leaves out frequent ones, to be fast

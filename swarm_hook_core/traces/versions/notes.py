@@ -24,6 +24,7 @@ from swarm_hook_core.traces import (
     version_name,
 )
 from swarm_hook_core.traces.journal import Entry
+from swarm_hook_core.traces.told_ends import Logs
 from swarm_hook_core.traces.unread import Reading, UnreadCommands
 from swarm_hook_core.traces.versions.locked import is_of
 from swarm_hook_core.traces.versions.replay import Inputs
@@ -31,7 +32,6 @@ from swarm_hook_core.traces.versions.stored import Version, ended_at, found_at, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.traces.told_ends import Logs
     from swarm_hook_core.traces.versions.acts import Act
 
 _ENDING = {b"over", b"is", *seen.CALLS}  # kinds of entries that tell the end of an earlier call

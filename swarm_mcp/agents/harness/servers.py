@@ -16,7 +16,7 @@ import re
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from swarm_mcp.agents.harness.environment import swarm_variables
 from swarm_mcp.agents.harness.query import READ_ONLY, McpServer, Query, server_of
@@ -24,10 +24,7 @@ from swarm_mcp.agents.harness.scrub import passwords_in
 from swarm_mcp.errors import Refused
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.mcp.protocol import INVALID_PARAMS, ProtocolError, fits
-from swarm_mcp.mcp.server import Call, HttpServer, Server
-
-if TYPE_CHECKING:
-    from swarm_mcp.mcp.server import Method
+from swarm_mcp.mcp.server import Call, HttpServer, Method, Server
 
 # The tools of swarm's own server that a read-only run has not: they write, or start a worker that may.
 NOT_FOR_READERS = ("dispatch", "commit", "undo", "try")

@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Collection
 from time import localtime, strftime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-from swarm_hook_core.traces.versions.acts import PERSON
-from swarm_hook_core.traces.versions.lines import NoLines
+from swarm_hook_core.traces.versions.acts import PERSON, Author
+from swarm_hook_core.traces.versions.lines import Line, NoLines
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.answers.people import short
 from swarm_mcp.answers.size import width
 from swarm_mcp.changes.authorship import Contributor, contributors_of
 from swarm_mcp.changes.commit.parts import place_of
-from swarm_mcp.changes.dirty import SECONDS, committed_file, relative_names, top_over
+from swarm_mcp.changes.dirty import SECONDS, DirtyFile, committed_file, relative_names, top_over
 from swarm_mcp.changes.owners import PERSONS, Owners, last_of, owners_for
 from swarm_mcp.changes.patch import patch_of, quoted_name, whole_patch
-from swarm_mcp.changes.uncommitted import changed, chosen, owned_lines, uncommitted
+from swarm_mcp.changes.uncommitted import ChangedFile, Piece, changed, chosen, owned_lines, uncommitted
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, CHANGES, INSTANCES, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import for_people, listing, say, say_patch, say_row, show
 from swarm_mcp.cli.words import Reader, clause
@@ -29,18 +30,7 @@ from swarm_mcp.folders import clean, current_scope, here
 from swarm_mcp.sessions.acting import TERMINAL, find_acting_session, is_persons
 from swarm_mcp.store import Store
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from typing import Any
-
-    from swarm_hook_core.traces.versions.acts import Author
-    from swarm_hook_core.traces.versions.lines import Line
-    from swarm_mcp.changes.dirty import DirtyFile
-    from swarm_mcp.changes.uncommitted import ChangedFile, Piece
-
-    Session = tuple[str, str]
+Session = tuple[str, str]
 
 _NO_ORDER = "left out, as the order of its authors' lines is not known"
 
@@ -265,8 +255,7 @@ class CommittedLine(NamedTuple):
 
 UNKNOWN = CommittedLine(Commit(""))  # git does not answer
 
-if TYPE_CHECKING:
-    Commits = dict[int | None, CommittedLine]  # by a line's index in the last commit
+Commits = dict[int | None, CommittedLine]  # by a line's index in the last commit
 
 
 @verb(

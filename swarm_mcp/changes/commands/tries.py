@@ -6,14 +6,14 @@ import contextlib
 import os
 import time
 
-from swarm_hook_core.repository import tree_over
+from swarm_hook_core.repository import Tree, tree_over
 from swarm_mcp.changes.commands.diff import own_session
 from swarm_mcp.changes.commands.undo import session_with_changes
 from swarm_mcp.changes.dirty import relative_names, top_over
 from swarm_mcp.changes.owners import PERSONS, owners_for
 from swarm_mcp.changes.tries import written
 from swarm_mcp.changes.tries.leftovers import prune
-from swarm_mcp.changes.tries.picture import Picture
+from swarm_mcp.changes.tries.picture import Picture, Wanted
 from swarm_mcp.changes.tries.running import COPY, Result, Run
 from swarm_mcp.changes.tries.space import Command
 from swarm_mcp.changes.tries.trial import Trial, listed
@@ -24,13 +24,7 @@ from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.folders import clean, here
 from swarm_mcp.store import Store
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_hook_core.repository import Tree
-    from swarm_mcp.changes.tries.picture import Wanted
-
-    Session = tuple[str, str]
+Session = tuple[str, str]
 
 IGNORED = (
     "files that git ignores (builds, caches, dependencies) are the checkout's own, those made from others' lines, too"

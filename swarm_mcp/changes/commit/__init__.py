@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from swarm_hook_core.repository import Tree, tree_over
@@ -27,10 +28,6 @@ from swarm_mcp.changes.commit.making import Making
 from swarm_mcp.changes.commit.parts import Part, Parts, Place
 from swarm_mcp.changes.dirty import committed_file, dirty_files
 from swarm_mcp.errors import Refused
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 TRIES = 3  # commits prepared anew, because the branch or a file has changed meanwhile
 IN_PROGRESS = {

@@ -16,6 +16,7 @@ import os
 import shutil
 import stat
 import subprocess
+from collections.abc import Iterable, Mapping, Sequence
 
 from swarm_hook_core.paths import FolderOf
 from swarm_hook_core.state import make_private, write_private
@@ -27,14 +28,11 @@ from swarm_mcp.errors import Refused
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from swarm_mcp.changes.commit.landing import Workshop
 
 # Git as a worker: unlike ``swarm_hook_core.git`` it runs the repository's filters, hooks and signing program.
 
-if TYPE_CHECKING:
-    Entry = tuple[str, str]  # mode, object
+Entry = tuple[str, str]  # mode, object
 
 # Variables of a git that runs around this command. They would lead to another repository or index.
 LOCAL = (

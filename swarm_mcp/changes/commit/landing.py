@@ -21,20 +21,14 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Collection
+from typing import Any
 
 from swarm_hook_core.state import make_private, open_private, state_dir, write_private
-from swarm_mcp.changes.commit.apart import NO_FILE, Git, bring, last_words
+from swarm_mcp.changes.commit.apart import NO_FILE, Entry, Git, bring, last_words
 from swarm_mcp.errors import Refused
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from typing import Any
-
-    from swarm_mcp.changes.commit.apart import Entry
-
-    Rewritten = dict[str, tuple[Entry, Entry]]  # path -> entry as staged, entry in the commit
+Rewritten = dict[str, tuple[Entry, Entry]]  # path -> entry as staged, entry in the commit
 
 try:
     import fcntl

@@ -11,6 +11,8 @@ import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
+from typing import Any
 
 from swarm_hook_core.state import make_private
 from swarm_hook_core.traces import state_of
@@ -24,18 +26,14 @@ from swarm_mcp.changes.commit.apart import (
     patch_for,
     split,
 )
-from swarm_mcp.changes.commit.landing import Moved
+from swarm_mcp.changes.commit.landing import Moved, Rewritten, Workshop
+from swarm_mcp.changes.commit.parts import Part
 from swarm_mcp.errors import Refused
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
     from swarm_mcp.changes.commit import Commit, Committed
-    from swarm_mcp.changes.commit.landing import Rewritten, Workshop
-    from swarm_mcp.changes.commit.parts import Part
 
 MESSAGE = "COMMIT_EDITMSG"  # git's own name: hooks look for it
 PATCH = "hooks.patch"  # kept until the next commit

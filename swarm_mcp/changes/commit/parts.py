@@ -13,31 +13,23 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Sequence
 
 from swarm_hook_core.paths import FolderOf
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.acts import PERSON, Author, joined
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
 from swarm_hook_core.traces.versions.notes import Notes
-from swarm_hook_core.traces.versions.steps import IS_PROGRAM, History
+from swarm_hook_core.traces.versions.steps import IS_PROGRAM, History, Moment
 from swarm_hook_core.watching.records import read
-from swarm_mcp.changes.dirty import LINK, NONE, PROGRAM, SUBMODULE, object_id
+from swarm_mcp.changes.commit.apart import Git
+from swarm_mcp.changes.dirty import LINK, NONE, PROGRAM, SUBMODULE, DirtyFile, object_id
 from swarm_mcp.changes.owners import A_PERSON, session_in_words
 from swarm_mcp.changes.patch import result_of
-from swarm_mcp.changes.uncommitted import ChangedFile, pieces_of, tied
+from swarm_mcp.changes.uncommitted import ChangedFile, Piece, pieces_of, tied
+from swarm_mcp.domain import Session
 from swarm_mcp.sessions.acting import NO_AGENTS
 from swarm_mcp.store import Store
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from swarm_hook_core.traces.versions.steps import Moment
-    from swarm_mcp.changes.commit.apart import Git
-    from swarm_mcp.changes.dirty import DirtyFile
-    from swarm_mcp.changes.uncommitted import Piece
-    from swarm_mcp.domain import Session
 
 # The authors of changes that no line shows: a file's mode, a binary file, a link, a file behind a filter.
 #
@@ -114,8 +106,7 @@ def _is_committed(moment: Moment, file: DirtyFile, git: Git) -> bool:
     return made.returncode == 0 and os.fsdecode(made.stdout).strip() == file.old_id
 
 
-if TYPE_CHECKING:
-    IsOwn = Callable[[Author], bool]
+IsOwn = Callable[[Author], bool]
 
 A_MODE = "its mode"
 EMPTY = "it is empty"

@@ -17,20 +17,14 @@ import os
 import re
 import shutil
 import stat
+from collections.abc import Iterator, Sequence
 
 from swarm_hook_core.state import make_private, write_private
 from swarm_mcp.changes.commit.apart import Git, last_words, split
-from swarm_mcp.changes.tries.folder import LARGEST, is_secret, remove
+from swarm_mcp.changes.tries.folder import LARGEST, Folder, is_secret, remove
+from swarm_mcp.changes.tries.picture import Picture
 from swarm_mcp.changes.tries.space import Bound
 from swarm_mcp.errors import Refused
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from swarm_mcp.changes.tries.folder import Folder
-    from swarm_mcp.changes.tries.picture import Picture
 
 # Of the repository's common folder, and of the work tree's own.
 _COMMON = ("config", "packed-refs", "refs", "reftable", "info", "hooks", "shallow")

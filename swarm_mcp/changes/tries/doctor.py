@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from swarm_hook_core.repository import tree_over
+from swarm_hook_core.repository import Tree, tree_over
 from swarm_mcp.changes.tries import leftovers, running
 from swarm_mcp.changes.tries.picture import Chosen, Picture
 from swarm_mcp.changes.tries.running import BOUND, COPY, MEMORY, OVERLAY, Run
@@ -13,13 +14,6 @@ from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.runtimes.base import Finding
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.repository import Tree
 
 _WORDS = {
     OVERLAY: "commands run at this checkout's path, in an overlay over it",

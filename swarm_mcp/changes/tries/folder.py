@@ -23,11 +23,13 @@ import os
 import shutil
 import stat
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from swarm_hook_core.repository import Tree
 from swarm_hook_core.state import make_private, open_private, state_dir, write_private
 from swarm_mcp.changes.commit.apart import Git, split
-from swarm_mcp.changes.tries.picture import GONE, PRESENT, STORED
+from swarm_mcp.changes.tries.picture import GONE, PRESENT, STORED, Content
 from swarm_mcp.errors import Refused
 
 try:
@@ -35,13 +37,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from swarm_hook_core.repository import Tree
-    from swarm_mcp.changes.tries.picture import Content
 
 MEMORY = "/dev/shm"
 MOST = 8  # folders of one work tree

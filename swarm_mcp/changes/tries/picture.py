@@ -7,29 +7,22 @@ has a group of one. A doubtful change has a group of its own with all possible m
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from swarm_hook_core.traces import state_of
-from swarm_hook_core.traces.versions.acts import joined
+from swarm_hook_core.traces.versions.acts import Author, joined
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_mcp.changes.commit.apart import NO_FILE, Git, split
 from swarm_mcp.changes.commit.parts import Place, mode_writers, place_of, writers_of
 from swarm_mcp.changes.dirty import SUBMODULE
 from swarm_mcp.changes.patch import result_of
-from swarm_mcp.changes.uncommitted import chosen, tied, uncommitted
+from swarm_mcp.changes.uncommitted import ChangedFile, Piece, chosen, tied, uncommitted
 from swarm_mcp.errors import Refused
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from swarm_hook_core.traces.versions.acts import Author
-    from swarm_mcp.changes.uncommitted import ChangedFile, Piece
-
-    Session = tuple[str, str]
-    Group = frozenset[Session]
-    Wanted = Callable[[Group], bool]
+Session = tuple[str, str]
+Group = frozenset[Session]
+Wanted = Callable[[Group], bool]
 
 MOMENTS = 3  # pictures that are taken anew because a file changed meanwhile
 PRESENT, GONE, STORED = "present", "gone", "stored"

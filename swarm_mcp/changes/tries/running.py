@@ -9,9 +9,11 @@ import stat
 import subprocess
 import sys
 import tempfile
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import IO, NamedTuple
 
 from swarm_hook_core.kernel import namespace
+from swarm_hook_core.repository import Tree
 from swarm_mcp import processes
 from swarm_mcp.changes.commit.apart import Git, split
 from swarm_mcp.changes.commit.landing import Moved
@@ -19,19 +21,10 @@ from swarm_mcp.changes.tries import folder as folders
 from swarm_mcp.changes.tries import space
 from swarm_mcp.changes.tries.copy import Copy
 from swarm_mcp.changes.tries.folder import LARGEST, Folder, is_secret, remove
-from swarm_mcp.changes.tries.picture import PRESENT, Picture
+from swarm_mcp.changes.tries.picture import PRESENT, Chosen, Picture
 from swarm_mcp.changes.tries.space import Command
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.processes import Reaper
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import IO
-
-    from swarm_hook_core.repository import Tree
-    from swarm_mcp.changes.tries.picture import Chosen
 
 # The ways, the best one first. The second is an overlay with its upper files in memory.
 OVERLAY, MEMORY, BOUND, COPY = "overlay", "overlay in memory", "bound copy", "copy"

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from swarm_hook_core.repository import Tree
+from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.changes.owners import PERSONS, Owners
 from swarm_mcp.changes.tries.folder import place_of
-from swarm_mcp.changes.tries.picture import Picture
+from swarm_mcp.changes.tries.picture import Chosen, Group, Picture, Wanted
 from swarm_mcp.changes.tries.running import Run
 from swarm_mcp.changes.tries.space import Command
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.folders import current_scope
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from swarm_hook_core.repository import Tree
-    from swarm_hook_core.traces.versions.acts import Author
-    from swarm_mcp.changes.tries.picture import Chosen, Group, Wanted
-
-    Session = tuple[str, str]
+Session = tuple[str, str]
 
 NAMED = 5  # files that a line names
 TOLD = "told"  # a file in the work tree's place: its ignored files have been spoken of

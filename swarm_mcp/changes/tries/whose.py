@@ -11,28 +11,22 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from swarm_hook_core.untrusted_text import named
-from swarm_mcp.changes.tries.picture import Picture, groups_of
-from swarm_mcp.changes.tries.trial import listed
+from swarm_mcp.changes.tries.picture import Group, Picture, groups_of
+from swarm_mcp.changes.tries.running import Result
+from swarm_mcp.changes.tries.space import Command
+from swarm_mcp.changes.tries.trial import Trial, listed
+from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import Refused, UsageError
 
-TYPE_CHECKING = False
 Item = TypeVar("Item")
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
 
-    from swarm_mcp.changes.tries.picture import Group
-    from swarm_mcp.changes.tries.running import Result
-    from swarm_mcp.changes.tries.space import Command
-    from swarm_mcp.changes.tries.trial import Trial
-    from swarm_mcp.cli.arguments import Arguments
-
-    Ask = Callable[[Sequence[frozenset[Item]]], list["Failure"]]  # contents with these alone -> their outcomes
+Ask = Callable[[Sequence[frozenset[Item]]], list["Failure"]]  # contents with these alone -> their outcomes
 
 GREEN, SAME, OTHER = "green", "same", "other"
 # The kinds of an answer.

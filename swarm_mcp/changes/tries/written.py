@@ -14,27 +14,20 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Sequence
 
+from swarm_hook_core.repository import Tree
 from swarm_hook_core.state import make_private, write_private
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_mcp.changes.commit.apart import Git
 from swarm_mcp.changes.dirty import present, state_now
 from swarm_mcp.changes.planning import Plan
-from swarm_mcp.changes.records import LINK, FileUndo, mode_of, mode_of_new_file, with_run_right
-from swarm_mcp.changes.tries.folder import place_of, remove
+from swarm_mcp.changes.records import LINK, FileUndo, Record, mode_of, mode_of_new_file, with_run_right
+from swarm_mcp.changes.tries.folder import Folder, place_of, remove
 from swarm_mcp.changes.undoing import NotUndone, Undoing
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import Refused, SwarmError
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from swarm_hook_core.repository import Tree
-    from swarm_mcp.changes.records import Record
-    from swarm_mcp.changes.tries.folder import Folder
-    from swarm_mcp.domain import Session
-    from swarm_mcp.store import Store
+from swarm_mcp.store import Store
 
 LARGEST = 64 << 20  # bytes of written files that are kept
 

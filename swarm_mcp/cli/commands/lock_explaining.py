@@ -19,9 +19,7 @@ from swarm_mcp.locking.explaining import explanation, incidents_about
 from swarm_mcp.sessions.acting import find_acting_session, onlooker_identity
 from swarm_mcp.store import Store
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 _NOT_SHOWN = {"held": "locks", "waiting": "in line"}
 

@@ -22,9 +22,6 @@ from swarm_mcp.runtimes import user_settings
 from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
 from swarm_mcp.store import Store
 
-TYPE_CHECKING = False
-
-
 # The log of a checkout: a line of totals, then the events one by one.
 
 DAY = 86400
@@ -138,8 +135,7 @@ def _told(one: Happening, reader: Reader) -> str:
     return words + note
 
 
-if TYPE_CHECKING:
-    Event = dict[str, Any]
+Event = dict[str, Any]
 
 DEFAULT, MOST = 20, 1000
 

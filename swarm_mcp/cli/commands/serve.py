@@ -7,6 +7,7 @@ import os
 from swarm_mcp.cli.arguments import INTERNAL, MORE_SETUP, Arguments, Option, Usage, choice, verb
 from swarm_mcp.hooks.session_hooks import HOOKS, end_within, run
 from swarm_mcp.runtimes import NAMES
+from swarm_mcp.server.app import run as serve_client
 
 
 @verb(
@@ -28,7 +29,6 @@ def serve(args: Arguments) -> int:
     # Some clients pass on `${NAME}` from their settings literally if the variable is not set.
     for name in [name for name, value in os.environ.items() if value == f"${{{name}}}"]:
         del os.environ[name]
-    from swarm_mcp.server.app import run as serve_client  # the hooks need nothing of it
 
     return serve_client(args.given("--all-tools"))
 

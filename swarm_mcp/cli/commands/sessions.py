@@ -7,6 +7,7 @@ from typing import Any
 
 from swarm_hook_core.untrusted_text import token
 from swarm_mcp.answers.people import public_instance, registration, short, veiled
+from swarm_mcp.answers.size import printed
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
@@ -233,7 +234,6 @@ def bootstrap(args: Arguments) -> int:
 
     example: swarm-mcp bootstrap --as role:reviewer
     """
-    from swarm_mcp.answers.size import printed  # not needed by register
     from swarm_mcp.sessions.summary import bootstrap_summary, neighbours_of, with_mail
 
     with Store() as store:

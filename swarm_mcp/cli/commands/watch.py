@@ -27,9 +27,7 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.activity import FEED_AT_ONCE, Feed
 from swarm_mcp.store.changes import Changes
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Event = dict[str, Any]
+Event = dict[str, Any]
 
 LONGEST = 200  # characters of a message or value in a line for people
 READER_SECONDS = 1.0  # between checks that the reader of standard output is still there

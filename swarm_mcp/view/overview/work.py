@@ -24,10 +24,7 @@ from swarm_mcp.changes.uncommitted import ChangedFile, Piece, uncommitted, uncom
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    Session = tuple[str, str]  # the runtime, and the client's own id of the session; ("", "") is a person
+Session = tuple[str, str]  # the runtime, and the client's own id of the session; ("", "") is a person
 
 DAY = 86400
 FILES = 200  # files that git is asked about

@@ -16,8 +16,6 @@ from swarm_mcp.store import Store
 from swarm_mcp.view.overview.now import Hold, Line
 from swarm_mcp.view.overview.work import EDITED
 
-TYPE_CHECKING = False
-
 MOST_LANES = 40
 TOP, NAME, ROW, GAP = 28, 24, 20, 10  # pixels: above the lanes, a lane's name, a row in it, below it
 MOST_ROWS = 4  # rows of bars in one lane; further bars overlap the last row
@@ -269,8 +267,7 @@ def _ticks(since: int, until: int, x: Callable[[float], float]) -> list[Tick]:
 
 # A colour for each session of a checkout, the same on every page.
 
-if TYPE_CHECKING:
-    Session = tuple[str, str]
+Session = tuple[str, str]
 
 COLOURS = 8  # `.c0` to `.c7` in the stylesheet
 PERSON = "person"  # the class of lines that no session has written
