@@ -183,7 +183,7 @@ def edits_and_restores(me: Process) -> None:
 
 
 def restores_on_full_disk(me: Process) -> None:
-    """Edit a file, and bring back an earlier content of it, which the disk has no room for."""
+    """Edit a file, and bring back an earlier content of it on a full disk."""
 
     def half(handle: int, data: bytes) -> None:
         os.write(handle, data[: len(data) // 2])

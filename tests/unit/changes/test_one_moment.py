@@ -1,4 +1,4 @@
-"""Authors of lines while sessions go on: what was read first belongs to the same moment as what was read last."""
+"""Authors of lines while sessions go on: all that is read belongs to one moment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> World:
 
 @pytest.fixture(params=[False, True], ids=["clean before", "edited before"])
 def me(request: pytest.FixtureRequest, world: World) -> Agent:
-    """A session whose command, a script, has added the line MINE."""
+    """A session with a script that has added the line MINE."""
     me = world.session("claude-code")
     me.is_prompted()
     if request.param:

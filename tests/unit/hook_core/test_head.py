@@ -293,7 +293,7 @@ def test_an_edit_is_as_cheap_as_before_once_its_session_was_told(repo: Path, mon
     monkeypatch.setattr(Meetings, "commit_with_hooks", lambda *given: looks.append(given))
     assert "switched this work tree" in peer.edits("notes.md", "alpha", "mine") and len(looks) == 1
     for path in Path(heads.heads_dir(str(repo))).glob("moved*"):
-        os.utime(path, (1, 1))  # before the note of what the session was told, by any clock
+        os.utime(path, (1, 1))  # before the note of the change told, by any clock
     assert peer.edits("notes.md", "mine", "again") == "" and len(looks) == 1
 
 

@@ -111,7 +111,7 @@ def test_a_folder_in_the_place_of_a_journal_is_told(path: Path) -> None:
 
 
 def _own_is_as_read(path: Path) -> None:
-    """The journal that is kept, and what is made of it, are as those of a whole reading."""
+    """The journal that is kept, and all made of it, are as those of a whole reading."""
     data, whole = journal.read_own(str(path)), journal.joined(*journal.parts(str(path)))
     assert data == whole == journal.read(str(path))
     for kind in (b"wrote", b"ran", b"clears", b"aside", b"far", b"wont"):

@@ -139,7 +139,7 @@ def in_pauses(monkeypatch: pytest.MonkeyPatch, limits: Limits, *deeds: Callable[
 
 
 def nothing() -> None:
-    """Is done in a pause in which the client writes nothing."""
+    """Is done in a pause without a write of the client."""
 
 
 def test_a_result_that_is_not_noted_yet_is_waited_for(
