@@ -4,18 +4,18 @@ The ``git`` beside it starts it. That is first on PATH there. Git with files tha
 must not begin. Any fault here lets it run.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 
-from swarm_hook_core.config import RuntimeConfig
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
 
 REFUSED = 77
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def main(words: list[str]) -> int:
+def main(words: "list[str]") -> int:
     """Decide on a git call with these words, for the session of the command around it."""
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.hooks import ToolCall
@@ -34,7 +34,7 @@ def main(words: list[str]) -> int:
     return REFUSED
 
 
-def _config_of(client: str) -> RuntimeConfig:
+def _config_of(client: str) -> "RuntimeConfig":
     """The RuntimeConfig of a client, or of one of our own harnesses."""
     folder = os.path.join(os.path.dirname(HERE), client)
     if not os.path.exists(os.path.join(folder, "runtime.py")):

@@ -137,7 +137,7 @@ def test_without_a_file_next_to_nothing_is_loaded(env: dict[str, str], expected:
     done = subprocess.run(words, env={"HOME": str(tmp_path), **env}, capture_output=True, text=True, check=True)
     said, *loaded = done.stdout.split()
     assert said == expected and "swarm_hook_core.traces" in loaded
-    assert not {f"swarm_hook_core.{name}" for name in ("settings", "environment", "json_text", "faults")} & set(loaded)
+    assert not {f"swarm_hook_core.{name}" for name in ("settings", "environment", "faults")} & set(loaded)
 
 
 NOTES, FOR = "notes.md", ("protect", "off", "--for", "1h")
