@@ -13,11 +13,12 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # as signal, which takes a millisecond to import
 import os
 import sys
-from collections.abc import Mapping
 
-from swarm_hook_core.kernel import upkeep
-from swarm_hook_core.kernel.namespace import wrapped
-from swarm_hook_core.kernel.plans import Plan
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from swarm_hook_core.kernel.plans import Plan
 
 # Python ignores these signals, and the command would inherit that: it would get errors on a closed pipe instead of
 # ending.
@@ -35,6 +36,8 @@ def main(place: str, command: list[str]) -> None:
         plan = None
     if plan is not None:
         if sys.platform == "darwin":
+            from swarm_hook_core.kernel.namespace import wrapped
+
             command = wrapped(plan, command)
             why = ""
         else:
@@ -75,6 +78,8 @@ def _entered(plan: Plan) -> str:
                 os.close(reading)
                 # A grandchild, so that the shell never meets it when it waits for its children.
                 if os.fork() == 0:
+                    from swarm_hook_core.kernel import upkeep
+
                     upkeep.run(plan, command, writing)
             finally:
                 os._exit(0)

@@ -5,13 +5,13 @@ may go ahead and there is something to be said or looked at afterwards, with 12 
 else with 0.
 """
 
-from __future__ import annotations
-
 import os
 import sys
-from swarm_hook_core.config import RuntimeConfig
-from swarm_hook_core.hooks import ToolCall
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.hooks import ToolCall
 
 REFUSED, BESIDE, BROKEN = 10, 11, 12
 
@@ -50,7 +50,7 @@ def main() -> int:
     return 0
 
 
-def _unread(config: RuntimeConfig, asked: ToolCall, error: ValueError) -> int:
+def _unread(config: "RuntimeConfig", asked: "ToolCall", error: ValueError) -> int:
     """Answer a call with input that cannot be read: refuse it, or raise `error` if it may go ahead."""
     from swarm_hook_core import fail_closed
 

@@ -1,7 +1,5 @@
 """The session of the harness that a stage or a tool runs in, as its environment tells, put as a hook's payload."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -3,8 +3,6 @@
 The guard stands in front of a tool that does nothing, in a session that no other sees.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

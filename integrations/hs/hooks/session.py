@@ -3,8 +3,6 @@
 The input of a stage comes on standard input. Only `assemble` answers: with the input and more.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 
