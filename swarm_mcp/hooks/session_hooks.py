@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable
 from typing import IO, Any, TypeVar
 
-from swarm_hook_core import state
+from swarm_hook_core import process, state
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.process import runs_app_server, start_detached
+from swarm_hook_core.process import runs_app_server
 from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.state import describe, mark_of, name_of, read_private, state_dir
 from swarm_mcp.contributions import put_undos_right
@@ -50,7 +50,7 @@ class StoreRegistrar:
                 messages.put_back(self._database, [notice.id for notice in self._untold])
             self._database.close()
         if self._is_cleanup_due:
-            start_detached([*this_command(), "cleanup", "--due"])
+            process.start_detached([*this_command(), "cleanup", "--due"])
 
     @property
     def command(self) -> list[str]:

@@ -117,7 +117,9 @@ class Server:
         stand_in.act_for_commands()
         team.unreachable()
         trying.act_for_the_kernel()
-        spawn.start_detached = lambda *_given, **_more: None  # cleaning that is due follows outside of schedules
+        started = spawn.start_detached
+        for module in [one for one in sys.modules.values() if getattr(one, "start_detached", None) is started]:
+            module.start_detached = lambda *_given, **_more: None  # cleaning that is due follows outside of schedules
         self.modules = Modules()
         sleeps, time.sleep = time.sleep, lambda _seconds: None  # the virtual clock stands still here
         for role in roles.ROLES.values():
