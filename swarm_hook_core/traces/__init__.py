@@ -262,9 +262,13 @@ def append(path: str, lines: list[bytes], first: Callable[[], bytes]) -> None:
         handle = open_in_private(path, flags)
     try:
         size = os.fstat(handle).st_size
-        if not size:
-            lines = [first(), *lines]
-        write_all(handle, b"\n" + b"".join(lines))  # begin a new line: a full disk may have torn the last one
+        begin = first() if not size else b""
+        try:
+            write_all(handle, b"\n" + begin + b"".join(lines))  # a new line: a full disk may have torn the last one
+        except OSError:
+            if os.fstat(handle).st_size <= len(begin):
+                os.ftruncate(handle, 0)  # a journal with half a first line would be nobody's
+            raise
         if size > JOURNAL_BYTES:
             rotate(path, handle)
     finally:

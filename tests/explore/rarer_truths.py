@@ -35,7 +35,7 @@ def rarer_truths(ended: Ended, left: Left | None, text: str) -> Iterator[str]:
         yield from unanswered(ended, left)
         yield from vacated(ended, left)
         yield from deaths_told(ended, left)
-        yield from sent_to_nobody(ended.words)
+        yield from sent_to_nobody(ended)
 
 
 def _at(words: Lines, *deed: str) -> list[tuple[int, int]]:
@@ -148,7 +148,7 @@ def undone_beside(words: Lines) -> Iterator[str]:
 def replaced_unseen(words: Lines, text: str) -> Iterator[str]:
     """Yield each line that a person saved before an undo's last look at the file, and that is gone.
 
-    Not so if a client was writing meanwhile: it had read the file before.
+    Not so if a client was writing meanwhile, or the undo itself: it had read the file before.
     """
     if any(one[0] in ("restores", "swept") or one[:2] == ["wrote", "Write"] for _process, one in words):
         return
@@ -156,7 +156,7 @@ def replaced_unseen(words: Lines, text: str) -> Iterator[str]:
     looked = max([at for at, _process in _at(words, "replaces")], default=-1)
     for process, one in words[: looked + 1]:
         writing.discard(process)
-        if one[0] == "writes":
+        if one[0] in ("writes", "replaces"):
             writing.add(process)
             is_alone = False
         elif one[0] == "saves":
@@ -261,8 +261,12 @@ def vacated(ended: Ended, left: Left) -> Iterator[str]:
             yield f"the task {task} is {status} by {who}, a session that has left"
 
 
-def sent_to_nobody(words: Lines) -> Iterator[str]:
-    """Yield each message that was sent to a session behind its end, or behind the death of its client."""
+def sent_to_nobody(ended: Ended) -> Iterator[str]:
+    """Yield each message that was sent to a session behind its end, or behind the death of its client.
+
+    Where a call has failed, the end of the session may not be noted.
+    """
+    words = [] if ended.did(FAIL) else ended.words
     own = [(at, one[0]) for at, (process, one) in enumerate(words) if process == 1]
     ends = [at for at, deed in own if deed == "left" or (deed == "dies" and (1, ["binds"]) in words[:at])]
     for at, _process in _at(words, "sends") if ends else ():

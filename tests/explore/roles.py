@@ -39,8 +39,10 @@ def edits_after_a_cut(me: Process) -> None:
 def edits_behind_a_tear(me: Process) -> None:
     """Edit another file, then the file. A full disk has torn the last note of the session in between."""
     me.write("other.md", "Edit", f"{me.number}.0\n")
-    with open(os.path.join(place_of(me.ground.work), journal_name("claude-code", me.session_id)), "ab") as notes:
-        notes.write(b"\n19000")
+    noted = os.path.join(place_of(me.ground.work), journal_name("claude-code", me.session_id))
+    if os.path.exists(noted) and os.path.getsize(noted):  # a first note that is torn is taken back
+        with open(noted, "ab") as notes:
+            notes.write(b"\n19000")
     me.write("notes.md", "Edit", f"{me.number}.0\n")
 
 

@@ -233,8 +233,8 @@ STRANGERS = {
         "edits_behind_a_tear",
         "the note behind one that a full disk has torn is lost, and the write with it",
         f"{HOOKS}/traces/__init__.py",
-        'write_all(handle, b"\\n" + b"".join(lines))',
-        'write_all(handle, b"".join(lines))',
+        'write_all(handle, b"\\n" + begin + b"".join(lines))',
+        'write_all(handle, begin + b"".join(lines))',
     ),
     "unreadable_is_empty": (
         "overwrites_in_doubt",
