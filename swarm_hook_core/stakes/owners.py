@@ -11,6 +11,7 @@ session's or a person's.
 from __future__ import annotations
 
 import os
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
@@ -388,7 +389,7 @@ class _Calls:
 
 def _place(events: list[_Event], at_ns: int) -> int:
     """Return the place of the first event after that time."""
-    return bisect_right(events, at_ns, key=lambda one: one.from_ns)
+    return bisect_right(events, _Event(at_ns, sys.maxsize, ""))  # a `key` is unknown to Python 3.9
 
 
 class _Events:
