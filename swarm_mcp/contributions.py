@@ -48,7 +48,7 @@ REPOSITORY_NAME = "repository name"  # (store, scope): the name of its repositor
 
 UNCOMMITTED = "swarm_mcp.changes.uncommitted:uncommitted_files"  # (store, scope, people): ``answers.work.Edit``s
 AUTHORSHIP = "swarm_mcp.changes.authorship:hooked"  # (hook, folder, lines): after git has made a commit
-TRIES = "swarm_mcp.changes.tries.leftovers:of_scope"  # (scope): what `swarm-mcp try` keeps, in words
+TRIES = "swarm_mcp.changes.tries.folder:of_scope"  # (scope): what `swarm-mcp try` keeps, in words
 UNDOS = "swarm_mcp.changes.writing"  # the module with `recover`, for undos in this folder of the state folder
 
 

@@ -285,7 +285,7 @@ def _differs(path: str, at_ns: int, copy: str) -> bool:
 # The form of an undo's record, for both programs that write one: `swarm-mcp undo`, and the note of a rewind.
 #
 # A record is a JSON object in `<state>/undos/<id>.json`, with the facts of `RECORD` and a list of `files`, each with
-# the facts of `FILE`. A fact has the type of its default here. `swarm_mcp.changes.records` says what each of them
+# the facts of `FILE`. A fact has the type of its default here. `swarm_mcp.changes.writing` says what each of them
 # means.
 
 RECORD: dict[str, Any] = {

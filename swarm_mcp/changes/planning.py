@@ -24,10 +24,22 @@ from swarm_mcp.changes import writing
 from swarm_mcp.changes.commit.parts import A_MODE
 from swarm_mcp.changes.dirty import PROGRAM, LastCommit, last_commits, relative_names, top_over
 from swarm_mcp.changes.owners import PERSONS
-from swarm_mcp.changes.records import FileUndo, Record, mode_of, mode_of_new_file, undone_files, with_run_right
 from swarm_mcp.changes.uncommitted import uncommitted
 from swarm_mcp.changes.weave import Element, Weave
-from swarm_mcp.changes.writing import BEYOND, DELETED_TOO, NOT_KEPT, PARTLY, TOO_EARLY, Problem
+from swarm_mcp.changes.writing import (
+    BEYOND,
+    DELETED_TOO,
+    NOT_KEPT,
+    PARTLY,
+    TOO_EARLY,
+    FileUndo,
+    Problem,
+    Record,
+    mode_of,
+    mode_of_new_file,
+    undone_files,
+    with_run_right,
+)
 
 BINARY = 8000  # bytes that are searched for NUL, as git does
 WRITE_BY_OWNER = 0o200

@@ -8,8 +8,7 @@ import sys
 import time
 from typing import Any
 
-from swarm_mcp.changes.commit import Commit
-from swarm_mcp.changes.commit.making import described
+from swarm_mcp.changes.commit import Commit, described
 from swarm_mcp.changes.commit.parts import Authorship
 from swarm_mcp.changes.undoing import Undoing, patch_of, turn_began
 from swarm_mcp.cli.commands.log import since_when

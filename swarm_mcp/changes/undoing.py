@@ -22,11 +22,20 @@ from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_hook_core.untrusted_text import named
-from swarm_mcp.changes import records
+from swarm_mcp.changes import writing
 from swarm_mcp.changes.owners import A_PERSON, PERSONS, session_called, session_in_words
 from swarm_mcp.changes.planning import Plan, plan_session, plan_undo_of, sessions_at_work
-from swarm_mcp.changes.records import AGE_SECONDS, LINK, FileUndo, Record, unreadable
-from swarm_mcp.changes.writing import ChangedMeanwhile, Problem, recover, write
+from swarm_mcp.changes.writing import (
+    AGE_SECONDS,
+    LINK,
+    ChangedMeanwhile,
+    FileUndo,
+    Problem,
+    Record,
+    recover,
+    unreadable,
+    write,
+)
 from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.domain import Session
 from swarm_mcp.errors import LockRefused, Refused, SwarmError
@@ -65,7 +74,7 @@ class Undoing:
         self._scope = folder
         self._names: dict[tuple[str, str], str] = {}
         self.messages = recover()
-        records.prune(time.time())
+        writing.prune(time.time())
 
     # ------------------------------------------------------------------------------------------ whose
 
@@ -122,7 +131,7 @@ class Undoing:
             own = (self.session.runtime, self.session.session_id)
         found = [
             one
-            for one in records.finished()
+            for one in writing.finished()
             if one.id.startswith(word)
             and (own is None or own in (one.by, one.whose))
             and any((file.path + "/").startswith(self.folder.rstrip("/") + "/") for file in one.files)

@@ -324,10 +324,12 @@ def database(_asked: Asked) -> Finding:
 def _inside(store: Store, path: str, details: dict[str, Any]) -> Finding | None:
     """Return a finding about damaged pages, and about tables, columns and indexes that are not there; None without."""
     try:
-        from swarm_mcp.store.inside import inside
+        from sqlite_utils import Database
+
+        from swarm_mcp.store.schema import inside
     except Exception:  # a library is broken: the check of the libraries says so
         return None
-    found = inside(store)
+    found = inside(Database(store.database.connection, execute_plugins=False))
     if not found.words:
         return None
     state = "warn"

@@ -1,13 +1,12 @@
-"""Tables, columns and indexes, and the upgrade of an older or foreign file.
+"""Tables, columns and indexes; the upgrade of an older or foreign file, and a look at the inside of one.
 
 The contract's part is shared with other implementations: names, defaults, unique indexes and ``user_version`` 1 are
 theirs as much as ours. We add nullable columns (of ``context`` from ``path_key`` on, and ``facts``), tables of our own
-(``swarm_*``) and indexes; other implementations ignore them.
-"""
+(``swarm_*``) and indexes; other implementations ignore them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 from swarm_mcp import contributions
@@ -302,7 +301,7 @@ def all_indexes() -> dict[str, str]:
     return {**INDEXES, **contributions.table("INDEXES")}
 
 
-def differences(database: Any) -> list[str]:
+def _differences(database: Any) -> list[str]:
     """Return what a store lacks of this release's schema, in words; `database` is sqlite-utils' view of it."""
     wanted = _in_memory()
     _build(wanted)
@@ -349,3 +348,35 @@ def _key_by_scope(database: Any) -> None:
         " SELECT '', key, value, owner_identity, updated_at FROM kv_without_scope"
     )
     database["kv_without_scope"].drop()
+
+
+# The inside of a file: its pages, and its tables, columns and indexes beside those of this release.
+
+
+MOST_NAMED = 3
+
+
+class Inside(NamedTuple):
+    """The result of a look at a store's file.
+
+    damage       SQLite's words about damaged pages, a few; empty for a sound file
+    differences  tables, columns and indexes that the file lacks, in words
+    """
+
+    damage: list[str]
+    differences: list[str]
+
+    @property
+    def words(self) -> str:
+        """Return both in one line, empty if all is well."""
+        more = len(self.differences) - MOST_NAMED
+        rest = [f"and {more} more"] if more > 0 else []
+        return "; ".join([*self.damage, *self.differences[:MOST_NAMED], *rest])
+
+
+def inside(database: Any) -> Inside:
+    """Look at the file of an open store, `database` in sqlite-utils' view. Reads every page of it."""
+    damage = [str(row["quick_check"]) for row in database.query(f"PRAGMA quick_check({MOST_NAMED})")]
+    if damage == ["ok"]:
+        damage = []
+    return Inside(damage, _differences(database))

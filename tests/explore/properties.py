@@ -13,8 +13,7 @@ from explore.tried_truths import tried
 from explore.world import FAIL, JUMP, KILL, PAUSE
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.traces.versions.lines import Fold
-from swarm_mcp.changes.records import unreadable
-from swarm_mcp.changes.writing import recover
+from swarm_mcp.changes.writing import recover, unreadable
 from swarm_mcp.store import cleanup
 
 HOOK_MS = 4500  # two seconds for a write that is pending, one for a busy store, one for the steps themselves

@@ -21,7 +21,7 @@ from swarm_hook_core.repository import Tree, tree_at
 from swarm_mcp.answers.people import People
 from swarm_mcp.changes.commands import tries as command_line
 from swarm_mcp.changes.owners import Owners
-from swarm_mcp.changes.tries import running, space, whose
+from swarm_mcp.changes.tries import running, space, trial
 from swarm_mcp.changes.tries.folder import place_of
 from swarm_mcp.changes.tries.picture import Picture
 from swarm_mcp.changes.tries.running import OVERLAY, Run
@@ -109,8 +109,8 @@ class Tries:
         other = int(not self.me.number)
         self.me.say("seeks", other)
         try:
-            blame = whose._searched(*self._trial(f"{other}."), 1, False)[0]
-        except whose._Moving:
+            blame = trial._searched(*self._trial(f"{other}."), 1, False)[0]
+        except trial._Moving:
             self.me.say("moved")
         else:
             named = ["+".join(sorted(session or "person" for _runtime, session in group)) for group in blame.culprits]

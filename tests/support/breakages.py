@@ -7,7 +7,7 @@ another one's lines define.
 import random
 import traceback
 
-from swarm_mcp.changes.tries.whose import Failure, failure
+from swarm_mcp.changes.tries.trial import Failure, failure
 
 CHECKS = "assert values.get('x') is None, 'x is wrong'\nassert not ({'p', 'q'} <= set(values)), 'p beside q'\n"
 

@@ -158,10 +158,9 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
     assert mistakes() == []
 
 
-# Circles of two that are left: a module, and the one that it names types of.
+# The circle of two that is left: a module, and the one that it names types of.
 STILL_FOR_TYPES = {
     "swarm_mcp.changes.commit.apart": "swarm_mcp.changes.commit.landing",
-    "swarm_mcp.changes.commit.making": "swarm_mcp.changes.commit",
 }
 # The most modules of ours in a short command.
 MOST_IN_COMMAND = {"locks": 68, "status": 95, "lock f --detach --ttl 60": 107}  # with a cleaning that is due

@@ -12,12 +12,11 @@ from swarm_mcp.changes.commands.undo import session_with_changes
 from swarm_mcp.changes.dirty import relative_names, top_over
 from swarm_mcp.changes.owners import PERSONS, owners_for
 from swarm_mcp.changes.tries import written
-from swarm_mcp.changes.tries.leftovers import prune
+from swarm_mcp.changes.tries.folder import prune
 from swarm_mcp.changes.tries.picture import Picture, Wanted
 from swarm_mcp.changes.tries.running import COPY, Result, Run
 from swarm_mcp.changes.tries.space import Command
-from swarm_mcp.changes.tries.trial import Trial, listed
-from swarm_mcp.changes.tries.whose import answer_whose
+from swarm_mcp.changes.tries.trial import Trial, answer_whose, listed
 from swarm_mcp.cli.arguments import ACTING, CHANGES, INSTANCES, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, complain, say_patch, show
 from swarm_mcp.errors import Refused, UsageError

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_mcp.changes.commit import Commit
-from swarm_mcp.changes.commit.making import described, lines
+from swarm_mcp.changes.commit import Commit, described, lines
 from swarm_mcp.changes.commit.parts import Authorship
 from swarm_mcp.changes.owners import PERSONS
 from swarm_mcp.changes.planning import Plan
-from swarm_mcp.changes.records import Record
 from swarm_mcp.changes.tries.running import tester
 from swarm_mcp.changes.undoing import NotUndone, Undoing, patch_of, turn_began
+from swarm_mcp.changes.writing import Record
 from swarm_mcp.cli.arguments import CHANGES, DOING, INSTANCES, JSON, SCOPE, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.commands.log import since_when
 from swarm_mcp.cli.output import answer, complain, say, say_text, show

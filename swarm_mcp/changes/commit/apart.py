@@ -22,7 +22,7 @@ from swarm_hook_core.paths import FolderOf
 from swarm_hook_core.state import make_private, write_private
 from swarm_hook_core.traces import state_of
 from swarm_mcp.changes.dirty import present, state_now
-from swarm_mcp.changes.records import with_run_right
+from swarm_mcp.changes.writing import with_run_right
 from swarm_mcp.errors import Refused
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from swarm_hook_core.repository import Tree, tree_over
-from swarm_mcp.changes.tries import leftovers, running
+from swarm_mcp.changes.tries import folder, running
 from swarm_mcp.changes.tries.picture import Chosen, Picture
 from swarm_mcp.changes.tries.running import BOUND, COPY, MEMORY, OVERLAY, Run
 from swarm_mcp.changes.tries.space import Command
@@ -25,11 +25,11 @@ _WORDS = {
 
 def findings(asked: Asked) -> Finding:
     """Return the way of `swarm-mcp try` in the work tree here."""
-    tree, kept = tree_over(os.path.realpath(current_scope(asked.scope_flag))), leftovers.kept()
+    tree, kept = tree_over(os.path.realpath(current_scope(asked.scope_flag))), folder.kept()
     details: dict[str, Any] = {
         "kept": [{"top": one.top, "bytes": one.bytes, "command": one.command or None} for one in kept]
     }
-    words = leftovers.in_words(kept)
+    words = folder.in_words(kept)
     if words:
         words = f"; {words}"
     if tree is None:

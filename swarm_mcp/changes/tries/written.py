@@ -22,9 +22,9 @@ from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_mcp.changes.commit.apart import Git
 from swarm_mcp.changes.dirty import present, state_now
 from swarm_mcp.changes.planning import Plan
-from swarm_mcp.changes.records import LINK, FileUndo, Record, mode_of, mode_of_new_file, with_run_right
 from swarm_mcp.changes.tries.folder import Folder, place_of, remove
 from swarm_mcp.changes.undoing import NotUndone, Undoing
+from swarm_mcp.changes.writing import LINK, FileUndo, Record, mode_of, mode_of_new_file, with_run_right
 from swarm_mcp.domain import Session
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import Store

@@ -131,7 +131,7 @@ def test_alone_the_hooks_run_in_the_work_tree(work: Path) -> None:
 
 
 def test_a_write_of_another_while_the_hooks_run(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from swarm_mcp.changes.commit.making import Making
+    from swarm_mcp.changes.commit import Making
 
     peer, me = Player("codex", work), Player("codex", work)
     me.edits("notes.md", "alpha", "MINE")

@@ -27,8 +27,7 @@ from swarm_hook_core.traces.versions.stored import contents_below
 from swarm_hook_core.watching.records import read_resolved
 from swarm_mcp.changes.commit import apart
 from swarm_mcp.changes.commit.apart import Git
-from swarm_mcp.changes.records import LINK, FileUndo, Record
-from swarm_mcp.changes.writing import ChangedMeanwhile, write
+from swarm_mcp.changes.writing import LINK, ChangedMeanwhile, FileUndo, Record, write
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.locking.restore import Restoring
 

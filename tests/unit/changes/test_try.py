@@ -22,7 +22,7 @@ from support.fixtures import wait_for
 from support.world import Agent, World, git
 
 from swarm_hook_core.repository import tree_over
-from swarm_mcp.changes.tries import doctor, folder, leftovers, picture, running
+from swarm_mcp.changes.tries import doctor, folder, picture, running
 from swarm_mcp.changes.tries.running import BOUND, COPY, OVERLAY
 from swarm_mcp.doctor.own_checks import Asked
 
@@ -347,11 +347,11 @@ def test_doctor_names_the_way_and_the_kept_folders(world: World, way: str) -> No
     tried(world, code="head -c 3000000 /dev/zero > build/large")
     assert "; ignored files of tries take 2 MiB (for seven days)" in world.swarm("status").json["tries"]
     assert "ignored files of tries take 2 MiB" in world.ground.swarm("status").out
-    for torn in Path(leftovers.kept()[0].path).parent.glob("*/[bt][yr]*"):  # bytes, try.json
+    for torn in Path(folder.kept()[0].path).parent.glob("*/[bt][yr]*"):  # bytes, try.json
         torn.write_text("{")
-    assert {one.top for one in leftovers.kept()} == {str(world.repo)}
-    leftovers.prune(time.time() + 8 * 86400)
-    assert leftovers.kept() == []
+    assert {one.top for one in folder.kept()} == {str(world.repo)}
+    folder.prune(time.time() + 8 * 86400)
+    assert folder.kept() == []
 
 
 def test_outside_of_a_repository_and_before_the_first_commit(world: World) -> None:
@@ -373,7 +373,7 @@ def test_doctor_copies_nothing(world: World, monkeypatch: pytest.MonkeyPatch) ->
     for way in (BOUND, COPY):
         monkeypatch.setattr(running, "ways", lambda _tree, way=way: [way])
         assert doctor.findings(Asked(str(world.repo), ())).details == {"kept": [], "way": way}
-    assert leftovers.kept() == []
+    assert folder.kept() == []
 
 
 # ------------------------------------------------------------------------------------------- commit --try

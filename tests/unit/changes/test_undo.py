@@ -18,8 +18,8 @@ from swarm_hook_core.traces import journal, journal_name, place_of
 from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.changes import undoing as undoings
 from swarm_mcp.changes.planning import plan_session
-from swarm_mcp.changes.records import Record
 from swarm_mcp.changes.undoing import NotUndone, Undoing
+from swarm_mcp.changes.writing import Record
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
 

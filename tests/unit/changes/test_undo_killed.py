@@ -14,9 +14,8 @@ from support.killing import killed_before_call
 from support.world import World
 
 from swarm_hook_core.traces import state_of
-from swarm_mcp.changes import records, writing
-from swarm_mcp.changes.records import FileUndo, Record
-from swarm_mcp.changes.writing import ChangedMeanwhile, recover, write
+from swarm_mcp.changes import writing
+from swarm_mcp.changes.writing import ChangedMeanwhile, FileUndo, Record, recover, write
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -88,7 +87,7 @@ def test_killed_before_and_after_each_step(tmp_path: Path) -> None:
             {name.split("/")[0] for name, data in contents(folder).items() if data is not None}
             | ({"sub"} if (folder / "sub").exists() else set())
         )
-        assert recover() == [] and not any(name == record.id for name in os.listdir(records.undos_dir()))
+        assert recover() == [] and not any(name == record.id for name in os.listdir(writing.undos_dir()))
 
 
 @pytest.mark.slow
@@ -108,7 +107,7 @@ def test_killed_before_each_system_call(tmp_path: Path) -> None:
         ends.append(found == AFTER)
         left = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
         assert left == {name for name, data in found.items() if data is not None}, number
-        assert records.unfinished() == records.unreadable() == [] and recover() == []
+        assert writing.unfinished() == writing.unreadable() == [] and recover() == []
     assert contents(folder) == AFTER and ends == sorted(ends) and len(set(ends)) == 2 and number > 100
 
 
@@ -130,7 +129,7 @@ def test_the_recovery_is_killed_before_each_system_call(word: str, stride: int, 
             break
         recover()
         assert contents(folder) == (AFTER if word == "finish" else BEFORE), number
-        assert records.unfinished() == records.unreadable() == [] and recover() == []
+        assert writing.unfinished() == writing.unreadable() == [] and recover() == []
     assert number > 30
 
 
@@ -200,12 +199,12 @@ def test_the_next_command_or_hook_of_any_session_puts_it_right(how: str, world: 
         line = ["hook", "turn", "--runtime", me.runtime, "--within", "60"]
         done = world.ground.process(*line, input=json.dumps(payload).encode())
         assert done.code == 0, done.err
-    assert contents(world.repo) in (BEFORE, AFTER) and not records.any_unfinished()
+    assert contents(world.repo) in (BEFORE, AFTER) and not writing.any_unfinished()
 
 
 def test_one_process_recovers_at_a_time(tmp_path: Path) -> None:
     record = planned(tmp_path)
     in_a_child(lambda: write(record, killed_at(8)))
-    with records.one_at_a_time() as is_free:
-        assert is_free and recover() == [] and records.any_unfinished()
-    assert recover() and not records.any_unfinished()
+    with writing.one_at_a_time() as is_free:
+        assert is_free and recover() == [] and writing.any_unfinished()
+    assert recover() and not writing.any_unfinished()

@@ -13,10 +13,9 @@ from support.world import World
 from swarm_hook_core.process import start_time
 from swarm_hook_core.state import make_private
 from swarm_hook_core.traces import state_of
-from swarm_mcp.changes import records, undoing
+from swarm_mcp.changes import undoing, writing
 from swarm_mcp.changes.planning import plan_undo_of
-from swarm_mcp.changes.records import FileUndo, Record
-from swarm_mcp.changes.writing import NOT_KEPT, recover, write
+from swarm_mcp.changes.writing import NOT_KEPT, FileUndo, Record, recover, write
 from swarm_mcp.doctor.own_checks import Asked
 
 FILE = {
@@ -47,7 +46,7 @@ UNKNOWN: dict[str, Any] = {
 
 
 def store(value: object, name: str = "0123abcd.json") -> Path:
-    path = Path(records.undos_dir(), name)
+    path = Path(writing.undos_dir(), name)
     make_private(str(path.parent))
     path.write_text(json.dumps(value))
     return path
@@ -56,7 +55,7 @@ def store(value: object, name: str = "0123abcd.json") -> Path:
 @pytest.mark.parametrize("form", KNOWN)
 def test_a_form_that_is_understood(form: str) -> None:
     store(KNOWN[form])
-    (record,) = records.finished()
+    (record,) = writing.finished()
     assert (record.id, record.whose, record.at) == ("0123abcd", ("codex", "theirs"), 1.5)
     (one,) = record.files
     assert (one.path, one.before, one.after, one.mode_before, one.at_ns) == ("/repo/a", b"", None, 0o644, 7)
@@ -68,8 +67,8 @@ def test_a_form_that_is_not_understood_is_passed_over(form: str) -> None:
     store(UNKNOWN[form])
     store({**KNOWN["as of now"], "id": "newer"}, "newer.json")
     store(UNKNOWN[form], "4567cdef/plan.json")
-    assert [one.id for one in records.finished()] == ["newer"]
-    assert records.unfinished() == [] and recover() == []
+    assert [one.id for one in writing.finished()] == ["newer"]
+    assert writing.unfinished() == [] and recover() == []
 
 
 PLANS = {
@@ -116,27 +115,27 @@ def test_a_plan_without_its_contents_hinders_no_other(tmp_path: Path) -> None:
         record.begin()
         record.started = "ended long ago"
         record.save()
-    for path in Path(records.undos_dir(), "first").glob("*.after"):
+    for path in Path(writing.undos_dir(), "first").glob("*.after"):
         path.unlink()
     assert [line.split()[1] for line in recover()] == ["second"]
-    assert records.any_unfinished()
-    old = os.path.getmtime(Path(records.undos_dir(), "first")) - records.AGE_SECONDS - 1
-    os.utime(Path(records.undos_dir(), "first"), (old, old))
-    records.prune(os.path.getmtime(records.undos_dir()))
-    assert not records.any_unfinished()
+    assert writing.any_unfinished()
+    old = os.path.getmtime(Path(writing.undos_dir(), "first")) - writing.AGE_SECONDS - 1
+    os.utime(Path(writing.undos_dir(), "first"), (old, old))
+    writing.prune(os.path.getmtime(writing.undos_dir()))
+    assert not writing.any_unfinished()
 
 
 @pytest.mark.usefixtures("no_faults")
 def test_an_undo_without_its_kept_contents_is_a_problem_with_words(tmp_path: Path) -> None:
     record = Record("0123abcd", ("codex", "theirs"), ("", ""))
     one = FileUndo(str(tmp_path / "link"))
-    one.is_whole, one.after, one.mode_after = True, b"target", records.LINK
+    one.is_whole, one.after, one.mode_after = True, b"target", writing.LINK
     os.symlink("before", one.path)
-    one.before, one.mode_before, one.state = b"before", records.LINK, state_of(one.path)
+    one.before, one.mode_before, one.state = b"before", writing.LINK, state_of(one.path)
     record.files.append(one)
     write(record)
-    for path in Path(records.undos_dir()).glob("0123abcd.0.*"):
+    for path in Path(writing.undos_dir()).glob("0123abcd.0.*"):
         path.unlink()
-    (again,) = records.finished()
+    (again,) = writing.finished()
     plan = plan_undo_of(again, [])
     assert plan.files == [] and [problem.reason for problem in plan.problems] == [NOT_KEPT]

@@ -9,7 +9,7 @@ import pytest
 from support.breakages import Breakage
 from support.world import World
 
-from swarm_mcp.changes.tries.whose import FLAKY, GREEN, HEAD, LINES, Failure, Search, failure, smallest
+from swarm_mcp.changes.tries.trial import FLAKY, GREEN, HEAD, LINES, Failure, Search, failure, smallest
 
 
 def test_the_culprits_of_a_hundred_breakages_are_named_and_mostly_no_others() -> None:
