@@ -87,7 +87,7 @@ REAP_MS = 1000  # between two looks at errands that go on
 _MODULES_APART = ("swarm_hook_core.kernel.enter",)  # of processes of their own
 # Modules that the hook of a turn loads beside the hook core.
 _OF_TURNS = ("hooks.session_hooks", "hooks.protection_watch", "store.store", "store.sessions", "store.messages",
-             "store.cleanup", "sessions.scope_summary")  # fmt: skip
+             "store.cleanup")  # fmt: skip
 
 
 class Refused(Exception):

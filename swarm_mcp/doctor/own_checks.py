@@ -323,14 +323,10 @@ def database(_asked: Asked) -> Finding:
 
 def _inside(store: Store, path: str, details: dict[str, Any]) -> Finding | None:
     """Return a finding about damaged pages, and about tables, columns and indexes that are not there; None without."""
-    try:
-        from sqlite_utils import Database
+    from swarm_mcp.store.schema import inside
 
-        from swarm_mcp.store.schema import inside
-    except Exception:  # a library is broken: the check of the libraries says so
-        return None
-    found = inside(Database(store.database.connection, execute_plugins=False))
-    if not found.words:
+    found = inside(store)
+    if found is None or not found.words:  # without a library: the check of the libraries says so
         return None
     state = "warn"
     if found.damage:

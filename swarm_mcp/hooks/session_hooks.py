@@ -17,6 +17,7 @@ from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import runs_app_server
 from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.state import describe, mark_of, name_of, read_private, state_dir
+from swarm_hook_core.untrusted_text import named, quoted, same_circle, token
 from swarm_mcp.contributions import put_undos_right
 from swarm_mcp.domain import Notice, Session
 from swarm_mcp.errors import SwarmError, UsageError
@@ -119,7 +120,7 @@ class StoreRegistrar:
         row, self._is_cleanup_due = sessions.register_before_cleanup(db, request)
         shown: dict[str, Any] = {"id": row.id, "scope": row.scope, "label": row.label}
         if session["source"]:
-            from swarm_mcp.sessions.scope_summary import scope_summary  # a turn that begins does not need it
+            # a turn that begins does not need it
 
             shown["summary"] = scope_summary(db, row)
         if tell:
@@ -275,3 +276,33 @@ def end_within(seconds: float) -> None:
     if hasattr(_signal, "setitimer"):
         _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
         _signal.setitimer(_signal.ITIMER_REAL, seconds)
+
+
+_MOST_NAMED = 4  # peers, and locks
+
+
+def scope_summary(db: Database, row: Session) -> dict[str, Any]:
+    """Return peers and locks of the scope of a session that has just been registered, for its first message.
+
+    ``{peer_count, peers: [text], lock_count, locks: [text]}``; sessions of another identity are
+    counted only where they hold a lock, and then not named.
+    """
+    from swarm_hook_core.naming import holder_name
+
+    mine = token(row.label or "", "identity")
+    met = [p for p in session_table.beside(db, row) if same_circle(mine, token(p.label or "", "identity"))]
+    count, locks = session_table.held_beside(db, row, _MOST_NAMED, mine)
+    texts = []
+    for lock in locks:
+        if lock["owner_label"]:
+            owner = holder_name(lock["owner_label"], lock["instance_id"])
+        else:
+            owner = "another session"
+        text = f"{named(lock['file'])} by {owner}"
+        texts.append(f"{text} ({quoted(lock['content'], 80)})" if lock["content"].strip() else text)
+    return {
+        "peer_count": len(met),
+        "peers": [holder_name(peer.label, peer.id) for peer in met[:_MOST_NAMED]],
+        "lock_count": count,
+        "locks": texts,
+    }

@@ -18,10 +18,9 @@ from swarm_hook_core.untrusted_text import command, named, quoted, same_circle, 
 from swarm_hook_core.watching.report import quoted as as_word
 from swarm_hook_core.wildcards import literal_prefix
 from swarm_hook_core.wording import duration
-from swarm_mcp.answers.incidents import Group, grouped, incident_of
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.size import Measure, cursor, page, place_of, sent
-from swarm_mcp.answers.timeline import event_shown, happening, learn_labels
+from swarm_mcp.answers.timeline import Group, event_shown, grouped, happening, incident_of, learn_labels
 from swarm_mcp.domain import Event, Lock, Session, Waiter, is_name, nobody_in, onlooker
 from swarm_mcp.runtimes import NAMES, hook_config
 from swarm_mcp.sessions.acting import TERMINAL

@@ -16,8 +16,7 @@ from swarm_mcp.server.tool import Answer, Tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_mcp.server.calls import Calls
-    from swarm_mcp.server.subscriptions import Subscriptions
+    from swarm_mcp.server.calls import Calls, Subscriptions
 
 LONGEST_NAME = 60  # characters of a client's text in an error
 INSTRUCTIONS = (
@@ -91,7 +90,7 @@ class Service:
     def subscriptions(self) -> Subscriptions:
         """The connection's subscriptions to resources."""
         if self._subscriptions is None:
-            from swarm_mcp.server.subscriptions import Subscriptions
+            from swarm_mcp.server.calls import Subscriptions
 
             self._subscriptions = Subscriptions(self.calls)
         return self._subscriptions

@@ -374,8 +374,16 @@ class Inside(NamedTuple):
         return "; ".join([*self.damage, *self.differences[:MOST_NAMED], *rest])
 
 
-def inside(database: Any) -> Inside:
-    """Look at the file of an open store, `database` in sqlite-utils' view. Reads every page of it."""
+def inside(store: Any) -> Inside | None:
+    """Look at the file of an open store; None if sqlite-utils cannot be loaded. Reads every page of the file.
+
+    Raises StoreUnavailable if it cannot be read.
+    """
+    try:
+        from sqlite_utils import Database
+    except Exception:  # a broken library
+        return None
+    database = Database(store.database.connection, execute_plugins=False)
     damage = [str(row["quick_check"]) for row in database.query(f"PRAGMA quick_check({MOST_NAMED})")]
     if damage == ["ok"]:
         damage = []

@@ -94,8 +94,7 @@ def _told(server: str, name: str) -> dict[str, Any]:
     silence: dict[str, Any] = {"error": "", "milliseconds": None, "machines": []}
     own = machine()
     try:
-        from swarm_mcp.team.connection import require_session
-        from swarm_mcp.team.server import TeamServer
+        from swarm_mcp.team.server import TeamServer, require_session
 
         require_session(server)
         asked = TeamServer(server, own)

@@ -22,9 +22,8 @@ from swarm_mcp.panes import deliver
 from swarm_mcp.store import Store
 from swarm_mcp.team import TeamRefused, TeamUnreachable, agent_client, protocol
 from swarm_mcp.team.documents import Wake
-from swarm_mcp.team.mirror import BEAT_SECONDS, DUE, Claim, Mirror, claims, difference
+from swarm_mcp.team.mirror import BEAT_SECONDS, DUE, MOST_TRIES, Claim, Mirror, Posting, claims, difference
 from swarm_mcp.team.parts import TeamRows
-from swarm_mcp.team.posting import MOST_TRIES, Posting
 from swarm_mcp.team.protocol import LockRow
 from swarm_mcp.team.replica import REFUSED, UNREACHABLE, Replica
 

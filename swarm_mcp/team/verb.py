@@ -128,8 +128,7 @@ def leave(membership: Membership) -> str:
 
 def _ask(server: str, repository_id: str) -> None:
     """Ask the server for the repository once. Raises SwarmError: it cannot be reached, or does not let us in."""
-    from swarm_mcp.team.connection import require_session
-    from swarm_mcp.team.server import TeamServer
+    from swarm_mcp.team.server import TeamServer, require_session
 
     require_session(server)
     asked = TeamServer(server, memberships.machine())
@@ -208,7 +207,7 @@ def team(args: Arguments) -> int:
     if action == "status":
         return _status(args)
     if action == "init":
-        from swarm_mcp.team.connection import CIRCLE, FIRST_CIRCLE, init  # loads psycopg
+        from swarm_mcp.team.server import CIRCLE, FIRST_CIRCLE, init  # loads psycopg
 
         server = checked_server(args.words[1])
         made = init(server, args.value("--circle") or FIRST_CIRCLE, known_epoch(server), args.given("--new-epoch"))

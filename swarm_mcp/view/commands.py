@@ -13,8 +13,7 @@ from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import is_person, onlooker_identity, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.view.top.picture import Wish
-from swarm_mcp.view.top.reading import Reader, has_colours, obstacle
-from swarm_mcp.view.top.tables import ALL
+from swarm_mcp.view.top.reading import ALL, Reader, has_colours, obstacle
 
 # The language server for editors.
 

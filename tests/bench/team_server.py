@@ -69,8 +69,8 @@ class TeamServers:
         if programs() is None or importlib.util.find_spec("psycopg") is None:
             print("not measured: `make team` installs PostgreSQL and psycopg")
             return
-        from swarm_mcp.team import connection
-        from swarm_mcp.team.connection import connect
+        from swarm_mcp.team import server as team_server
+        from swarm_mcp.team.server import connect
 
         self._engine = Engine(self._root / "postgresql" / "data").create()
         with (self._engine.data / "postgresql.conf").open("a") as settings:
@@ -78,7 +78,7 @@ class TeamServers:
         self._engine.start()
         try:
             server = self._engine.dsn()
-            connection.init(server)
+            team_server.init(server)
             with connect(server) as admin:
                 admin.execute("CREATE TABLE bare (id int PRIMARY KEY, version bigint); INSERT INTO bare VALUES (1, 0)")
                 admin.execute("CREATE TABLE bare_rows (version bigint PRIMARY KEY, path text, at timestamptz)")
@@ -252,9 +252,8 @@ def _agent(server: str, name: str, start: float, end: float, kept: list) -> None
 
 
 def _client(server: str, number: int, start: float, end: float, told: Any) -> None:
-    from swarm_mcp.team.connection import connect
     from swarm_mcp.team.protocol import want
-    from swarm_mcp.team.server import TeamServer
+    from swarm_mcp.team.server import TeamServer, connect
 
     one, session = TeamServer(server, f"client-{number}"), f"session-{number}"
     sessions = [{"session": session, "label": "", "lease": 60}]

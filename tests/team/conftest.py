@@ -63,9 +63,9 @@ def homes(tmp_path: Path, team: str, repository: str) -> Iterator[tuple[Home, Ho
 
 
 def _init(server: str) -> None:
-    from swarm_mcp.team import connection
+    from swarm_mcp.team import server as team_server
 
-    connection.init(server)
+    team_server.init(server)
 
 
 class _running:

@@ -5,7 +5,6 @@ import threading
 import pytest
 
 from swarm_mcp.team import TeamRefused
-from swarm_mcp.team.connection import connect
 from swarm_mcp.team.protocol import (
     DOCUMENT,
     DOCUMENT_GONE,
@@ -21,6 +20,7 @@ from swarm_mcp.team.protocol import (
     VALUE,
     item,
 )  # fmt: skip
+from swarm_mcp.team.server import connect
 from team.machines import Machine
 
 
@@ -191,14 +191,14 @@ def test_documents_outlive_what_makes_grants_void(machines, team):
 
 
 def test_a_server_without_documents_goes_on_with_locks_and_is_brought_up(engine, repository, monkeypatch):
-    from swarm_mcp.team import connection
+    from swarm_mcp.team import server as team_server
 
     with connect(engine.dsn()) as admin:
         admin.execute("CREATE DATABASE older")
     server = engine.dsn(database="older")
-    every = connection.migrations()
-    monkeypatch.setattr(connection, "migrations", lambda: every[:1])
-    assert connection.init(server).applied == ["0001_team"]
+    every = team_server.migrations()
+    monkeypatch.setattr(team_server, "migrations", lambda: every[:1])
+    assert team_server.init(server).applied == ["0001_team"]
     laptop = Machine(server, "laptop", repository, "laptop-s")
     assert laptop.get("laptop-s", "a")["ok"]
     assert laptop.server.hello(repository)["schema"] == 1
@@ -206,8 +206,8 @@ def test_a_server_without_documents_goes_on_with_locks_and_is_brought_up(engine,
     with pytest.raises(TeamRefused, match="swarm-mcp team init") as refusal:
         laptop.put(VALUE, "v", 0, 1)
     assert refusal.value.answer["code"] == "no_team"
-    monkeypatch.setattr(connection, "migrations", lambda: every)
-    assert "0002_documents" in connection.init(server).applied
+    monkeypatch.setattr(team_server, "migrations", lambda: every)
+    assert "0002_documents" in team_server.init(server).applied
     assert laptop.put(VALUE, "v", 0, 1)["ok"] and laptop.held() == ["a"]
     assert laptop.server.hello(repository)["schema"] >= 2
     laptop.server.close()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from swarm_mcp.team import TeamRefused, TeamUnreachable, protocol, server
-from swarm_mcp.team.connection import connect, init
 from swarm_mcp.team.protocol import want
+from swarm_mcp.team.server import connect, init
 from team.history.engine import Engine
 from team.history.faults import ServerClock, stopped
 from team.homes import wait_for

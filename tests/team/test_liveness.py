@@ -8,8 +8,8 @@ import pytest
 
 from swarm_hook_core import clock
 from swarm_mcp.team import TeamUnreachable, protocol, server
-from swarm_mcp.team.connection import connect
 from swarm_mcp.team.protocol import want
+from swarm_mcp.team.server import connect
 from team.history.faults import SwallowingProxy
 from team.homes import wait_for
 from team.machines import Machine

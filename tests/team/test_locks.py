@@ -5,8 +5,8 @@ import time
 import pytest
 
 from swarm_mcp.team import TeamRefused, protocol
-from swarm_mcp.team.connection import connect
 from swarm_mcp.team.protocol import want
+from swarm_mcp.team.server import connect
 from team.machines import Machine
 
 
@@ -151,7 +151,7 @@ def test_a_release_does_not(two):
 
 
 def test_one_who_is_far_behind_gets_everything(two, team, engine):
-    from swarm_mcp.team.connection import connect
+    from swarm_mcp.team.server import connect
 
     one, other = two
     seen = other.version, other.mark
@@ -281,7 +281,7 @@ def test_an_older_agent_of_the_machine_is_refused(two, team):
 
 
 def test_regions_meet_here_as_they_do_there(team):
-    from swarm_mcp.team.connection import connect
+    from swarm_mcp.team.server import connect
 
     places = ["", "a", "a/b", "ab", "a/b/c", "b", "ä", "ä/x"]
     with connect(team) as admin:

@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.team import TeamRefused, TeamUnreachable, connection
-from swarm_mcp.team.connection import connect
+from swarm_mcp.team import TeamRefused, TeamUnreachable
+from swarm_mcp.team import server as team_server
 from swarm_mcp.team.memberships import checked_server
-from swarm_mcp.team.server import TeamServer
+from swarm_mcp.team.server import TeamServer, connect
 from team.machines import Machine
 from team.tls import TlsFront, certificate
 
@@ -27,7 +27,7 @@ def team(engine):
     with connect(engine.dsn()) as admin:
         admin.execute(f"CREATE DATABASE {DATABASE}")
     for circle in ("red", "blue"):
-        connection.init(engine.dsn(database=DATABASE), circle)
+        team_server.init(engine.dsn(database=DATABASE), circle)
     return engine.dsn(database=DATABASE)
 
 
@@ -38,7 +38,7 @@ def people(engine, team):
 
     def make(name, *circles):
         role = f"{name}_{os.getpid()}_{next(_numbers)}"
-        groups = ", ".join(f'"{connection.CIRCLE}{circle}"' for circle in circles)
+        groups = ", ".join(f'"{team_server.CIRCLE}{circle}"' for circle in circles)
         with connect(team) as admin:
             admin.execute(f"CREATE ROLE {role} LOGIN" + (f" IN ROLE {groups}" if circles else ""))
         made.append(role)
@@ -126,7 +126,7 @@ def test_nobody_gets_at_tables_or_at_what_is_inside(people, repository):
             "CREATE TABLE swarm_team.mine (x int)", "UPDATE swarm_team.server SET epoch = 'x'", "SET ROLE swarm_team_owner",
             "CREATE FUNCTION swarm_team.member_of(int) RETURNS boolean LANGUAGE sql RETURN true",
         ):  # fmt: skip
-            with pytest.raises(connection.psycopg.errors.InsufficientPrivilege):
+            with pytest.raises(team_server.psycopg.errors.InsufficientPrivilege):
                 mallory.execute(query)
     dana.server.close()
 
@@ -199,43 +199,43 @@ def empty(engine):
 
 
 def test_setting_up_again_changes_nothing(empty):
-    first = connection.init(empty)
-    assert first.applied == [f"{one.number:04}_{one.name}" for one in connection.migrations()]
-    again = connection.init(empty)
+    first = team_server.init(empty)
+    assert first.applied == [f"{one.number:04}_{one.name}" for one in team_server.migrations()]
+    again = team_server.init(empty)
     assert again.applied == [] and again.epoch == first.epoch
-    assert connection.init(empty, epoch=first.epoch).epoch == first.epoch
+    assert team_server.init(empty, epoch=first.epoch).epoch == first.epoch
 
 
 def test_a_server_of_another_epoch_is_refused_until_somebody_says_so(empty, repository):
-    first = connection.init(empty)
+    first = team_server.init(empty)
     one = Machine(empty, "one", repository, "s1")
     one.get("s1", "a")
     with pytest.raises(TeamRefused, match="another epoch"):
-        connection.init(empty, epoch="another")
+        team_server.init(empty, epoch="another")
     assert one.held() == ["a"]
-    assert connection.init(empty, new_epoch=True).epoch != first.epoch
+    assert team_server.init(empty, new_epoch=True).epoch != first.epoch
     assert one.acquire("s1", "a")["why"] == "epoch"
     one.server.close()
 
 
 def test_a_dump_on_another_server_has_another_epoch(empty, repository):
-    first = connection.init(empty)
+    first = team_server.init(empty)
     with connect(empty) as admin:
         admin.execute("UPDATE swarm_team.server SET system = 1, postmaster = 'epoch'")
     with pytest.raises(TeamRefused, match="another epoch"):
-        connection.init(empty, epoch=first.epoch)
+        team_server.init(empty, epoch=first.epoch)
 
 
 def test_what_another_swarm_has_set_up_is_left_alone(empty):
-    connection.init(empty)
+    team_server.init(empty)
     with connect(empty) as admin:
         admin.execute("INSERT INTO swarm_team.migrations VALUES (9999, 'later', 'x')")
         with pytest.raises(TeamRefused, match="9999_later"):
-            connection.init(empty)
+            team_server.init(empty)
         admin.execute("DELETE FROM swarm_team.migrations WHERE number = 9999")
         admin.execute("UPDATE swarm_team.migrations SET digest = 'x'")
         with pytest.raises(TeamRefused, match="another swarm"):
-            connection.init(empty)
+            team_server.init(empty)
 
 
 def test_a_server_without_a_team_says_what_to_do(empty, repository):
@@ -250,21 +250,21 @@ def test_who_is_no_superuser_can_set_up_and_does_not_own(engine, empty):
         # Roles belong to all databases: their maker has them, and only the circle is new here.
         admin.execute(f"CREATE ROLE {role} LOGIN CREATEROLE")
         admin.execute(f"GRANT CREATE ON DATABASE {database} TO {role}")
-        for group in (connection.OWNER, connection.MEMBER):
+        for group in (team_server.OWNER, team_server.MEMBER):
             admin.execute(f"GRANT {group} TO {role} WITH ADMIN OPTION")
     circle = f"c{next(_numbers)}"
-    assert connection.init(engine.dsn(user=role, database=database), circle).circle == circle
+    assert team_server.init(engine.dsn(user=role, database=database), circle).circle == circle
     with connect(empty) as admin:
         owners = admin.execute("SELECT DISTINCT proowner::regrole::text, (SELECT rolsuper FROM pg_roles WHERE oid = proowner)"
                                " FROM pg_proc WHERE pronamespace = 'swarm_team'::regnamespace").fetchall()  # fmt: skip
-    assert owners == [(connection.OWNER, False)]
+    assert owners == [(team_server.OWNER, False)]
 
 
 def test_who_may_not_set_up_is_told(people):
     with pytest.raises(TeamRefused, match="does not let itself be set up"):
-        connection.init(people("dana", "red"), "green")
+        team_server.init(people("dana", "red"), "green")
     with pytest.raises(TeamRefused, match="no name for a circle"):
-        connection.init(people("dana", "red"), "owner")
+        team_server.init(people("dana", "red"), "owner")
 
 
 @pytest.mark.usefixtures("engine")
@@ -281,24 +281,24 @@ class TestConnections:
         ],
     )
     def test_tls_is_checked_where_nobody_says_otherwise(self, server, mode):
-        assert connection.parameters(server).get("sslmode") == mode
+        assert team_server.parameters(server).get("sslmode") == mode
 
     def test_a_service_may_say_so(self, home, monkeypatch):
         monkeypatch.setenv("PGSERVICEFILE", str(home / "services"))
         (home / "services").write_text(
             "[far]\nhost=db.example.org\n[own]\nhost=db.example.org\nsslmode=verify-ca\n[near]\nhost=localhost\n"
         )
-        assert [connection.parameters(f"service={name}").get("sslmode") for name in ("far", "own", "near")] == [
+        assert [team_server.parameters(f"service={name}").get("sslmode") for name in ("far", "own", "near")] == [
             "verify-full",
             None,
             None,
         ]
 
     def test_authorities_are_the_persons_own_or_the_systems(self, home):
-        assert connection.parameters("host=db.example.org")["sslrootcert"] == "system"
+        assert team_server.parameters("host=db.example.org")["sslrootcert"] == "system"
         (home / ".postgresql").mkdir()
         (home / ".postgresql" / "root.crt").write_text("x")
-        assert "sslrootcert" not in connection.parameters("host=db.example.org")
+        assert "sslrootcert" not in team_server.parameters("host=db.example.org")
 
     @pytest.mark.parametrize(
         "server", ["postgresql://dana:secret@db/team", "host=db password=secret", "host='db password=secret"]
@@ -309,8 +309,8 @@ class TestConnections:
         assert "secret" not in str(refusal.value)
 
     def test_how_it_is_shown(self):
-        assert connection.described("postgresql://dana@db:1/team") == "dana@db:1/team"
-        assert connection.described("service=x") == "service x"
+        assert team_server.described("postgresql://dana@db:1/team") == "dana@db:1/team"
+        assert team_server.described("service=x") == "service x"
 
     def test_who_is_not_let_in_is_refused_and_who_is_away_is_not_reachable(self, engine):
         with pytest.raises(TeamRefused, match="does not exist"):
@@ -355,7 +355,7 @@ class TestConnections:
             connect(asking)
         Keyring.passwords[asked[0]] = "right"
         connect(asking).close()
-        assert set(asked) == {("swarm-mcp team", connection.described(asking))}
+        assert set(asked) == {("swarm-mcp team", team_server.described(asking))}
         Keyring.passwords[asked[0]] = "wrong-word"
         with pytest.raises(TeamRefused) as refusal:
             connect(asking)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_mcp.team.connection import connect
+from swarm_mcp.team.server import connect
 from team.history.faults import stopped
 from team.homes import LIMIT, Home, wait_for
 

@@ -7,7 +7,7 @@ from typing import Any
 from swarm_hook_core.naming import agent_name
 from swarm_hook_core.untrusted_text import named, quoted, token
 from swarm_hook_core.wording import duration
-from swarm_mcp.answers.incidents import as_json, sentence, through, until
+from swarm_mcp.answers.timeline import as_json, sentence, through, until
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.locking import NAME, files_in
 from swarm_mcp.cli.output import say, say_prose, show

@@ -6,10 +6,24 @@ import time
 from typing import Any
 
 from swarm_hook_core.naming import agent_name
-from swarm_mcp.answers.incidents import LEVELS, NOTICE, REFUSED, incident_of, keys_of, sentence
 from swarm_mcp.answers.people import short
 from swarm_mcp.answers.size import page, printed
-from swarm_mcp.answers.timeline import ALTERED, ATTEMPTED, DENIED, LOWERED, NOTICED, TASK, Happening, happening
+from swarm_mcp.answers.timeline import (
+    ALTERED,
+    ATTEMPTED,
+    DENIED,
+    LEVELS,
+    LOWERED,
+    NOTICE,
+    NOTICED,
+    REFUSED,
+    TASK,
+    Happening,
+    happening,
+    incident_of,
+    keys_of,
+    sentence,
+)
 from swarm_mcp.answers.work import CHANGED, checkout_history
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import say, say_row, show

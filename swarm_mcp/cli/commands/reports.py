@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from swarm_hook_core import REMOVE, REPLACE
-from swarm_mcp.answers.incidents import OWNERLESS, REASONS
+from swarm_mcp.answers.timeline import OWNERLESS, REASONS
 from swarm_mcp.cli.arguments import (
     FOLDERS,
     INTERNAL,

@@ -105,7 +105,7 @@ def register(args: Arguments) -> int:
         if row.lease_until is not None:
             shown["heartbeat"] = row.heartbeat
         if args.value("--source"):
-            from swarm_mcp.sessions.scope_summary import scope_summary  # not needed at the begin of a turn
+            from swarm_mcp.hooks.session_hooks import scope_summary  # not needed at the begin of a turn
 
             shown["summary"] = scope_summary(store.database, row)
         if args.given("--tell"):

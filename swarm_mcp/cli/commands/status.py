@@ -13,9 +13,9 @@ from swarm_hook_core.json_text import loads_object
 from swarm_hook_core.process import SERVER_RUNTIME
 from swarm_hook_core.untrusted_text import quoted, same_circle, token
 from swarm_mcp import contributions
-from swarm_mcp.answers.incidents import NOTICE, REFUSED, Group, as_json, lately, sentence
 from swarm_mcp.answers.people import Machines, People, machines_of, public_instance, short, veiled
 from swarm_mcp.answers.size import ROWS_BYTES, fitted, place_of, printed
+from swarm_mcp.answers.timeline import NOTICE, REFUSED, Group, as_json, lately, sentence
 from swarm_mcp.cli import locking
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,

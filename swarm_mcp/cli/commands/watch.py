@@ -14,9 +14,8 @@ from typing import Any
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.process import start_detached
 from swarm_hook_core.untrusted_text import cut
-from swarm_mcp.answers.incidents import REFUSED, incident_of, keys_of, sentence
 from swarm_mcp.answers.people import short
-from swarm_mcp.answers.timeline import of_feed
+from swarm_mcp.answers.timeline import REFUSED, incident_of, keys_of, of_feed, sentence
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, SESSIONS, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, for_people, say, say_row
 from swarm_mcp.cli.words import HIDDEN, Reader, clause, excerpt

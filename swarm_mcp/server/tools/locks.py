@@ -7,8 +7,8 @@ from typing import Any
 
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import token
-from swarm_mcp.answers.incidents import as_json
 from swarm_mcp.answers.people import People
+from swarm_mcp.answers.timeline import as_json
 from swarm_mcp.domain import MODES, Lock, Session, granted
 from swarm_mcp.errors import LockRefused, UnknownInstance
 from swarm_mcp.locking.acquisition import (

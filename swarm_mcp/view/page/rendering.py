@@ -19,9 +19,8 @@ from markupsafe import Markup
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.untrusted_text import cut, cut_text, safe
 from swarm_hook_core.wording import duration
-from swarm_mcp.answers.incidents import around_name, incident_of
 from swarm_mcp.answers.people import People
-from swarm_mcp.answers.timeline import Happening
+from swarm_mcp.answers.timeline import Happening, around_name, incident_of
 from swarm_mcp.domain import ENDED, SYSTEM
 from swarm_mcp.store import Store
 from swarm_mcp.view.overview.now import near

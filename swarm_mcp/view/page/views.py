@@ -9,9 +9,19 @@ from typing import Any
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.naming import UNNAMED, agent_name
-from swarm_mcp.answers.incidents import through, until
 from swarm_mcp.answers.people import machines_of, short
-from swarm_mcp.answers.timeline import ALTERED, MOST, NOTICED, Happening, happening, newest, refusals, timeline
+from swarm_mcp.answers.timeline import (
+    ALTERED,
+    MOST,
+    NOTICED,
+    Happening,
+    happening,
+    newest,
+    refusals,
+    through,
+    timeline,
+    until,
+)
 from swarm_mcp.answers.work import (
     MESSAGES,
     TASKS,

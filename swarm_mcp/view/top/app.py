@@ -17,7 +17,7 @@ from swarm_hook_core.untrusted_text import named, one_line
 from swarm_mcp import folders
 from swarm_mcp.view.top.pane import Keys, Pane, Printed, Question, all_gone, done
 from swarm_mcp.view.top.picture import Follower, Picture, Row, Table, Trouble, Wish
-from swarm_mcp.view.top.tables import Places, shared
+from swarm_mcp.view.top.reading import Places, shared
 
 # The keys, their actions while the panes are visible, and their names.
 

@@ -24,7 +24,7 @@ from textual.widgets import RichLog, Static
 
 from swarm_hook_core.untrusted_text import cut, one_line
 from swarm_mcp.answers.size import clipped
-from swarm_mcp.view.top import tables
+from swarm_mcp.view.top import reading
 from swarm_mcp.view.top.picture import Row, Table
 
 # The styles: the terminal's own colours, beside attributes with the same meaning for a terminal without colours.
@@ -110,7 +110,7 @@ class Pane(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Draw line `y` of the visible part."""
         room = self.size.width
-        sizes = tables.widths(self.table, room - 1)
+        sizes = reading.widths(self.table, room - 1)
         if y == 0:
             mark, look = " ", "own"
             if self.has_focus:
@@ -119,7 +119,7 @@ class Pane(ScrollView, can_focus=True):
                 title = Segment(mark + self.table.title, style_of(look))
                 left = max(0, room - len(title.text))
                 return self._strip([title, Segment(clipped(f"  {self.table.empty}", left), style_of("faint"))])
-            text = mark + tables.heading(self.table, sizes)
+            text = mark + reading.heading(self.table, sizes)
             return self._strip([Segment(clipped(text, room), style_of(look))])
         at = y - 1 + int(self.scroll_offset.y)
         if at >= len(self.table.rows):
@@ -131,12 +131,12 @@ class Pane(ScrollView, can_focus=True):
         else:
             base = style_of(row.style)
         parts = [Segment(">" if chosen else " ", base)]
-        for text, column in tables.line(row, self.table.columns, sizes):
+        for text, column in reading.line(row, self.table.columns, sizes):
             if chosen or row.style == "faint":
                 style = base
             else:
                 style = base + style_of(column.style, text)
-            parts += [Segment(text, style), Segment(" " * tables.GAP, base)]
+            parts += [Segment(text, style), Segment(" " * reading.GAP, base)]
         return self._strip(parts)
 
     def on_resize(self, _event: events.Resize) -> None:

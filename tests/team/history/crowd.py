@@ -18,7 +18,7 @@ from support.history import Held, Look
 
 from swarm_hook_core import clock
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.team import connection, protocol, server
+from swarm_mcp.team import protocol, server
 from swarm_mcp.team.talk import RETRY_SECONDS
 from team.servers import PATIENCE, patient
 
@@ -189,7 +189,7 @@ class Crowd:
 def main() -> None:
     told = json.loads(sys.argv[1])
     server_machine.LEASE, server_machine.MIRROR_LEASE = LEASE, protocol.MIRROR_LEASE
-    connection.CONNECT_SECONDS, server.SECONDS = int(PATIENCE), PATIENCE
+    server.CONNECT_SECONDS, server.SECONDS = int(PATIENCE), PATIENCE
     speed, offset = SPEEDS[told["number"] % len(SPEEDS)], 1e5 * told["number"]
     clock.now = lambda: offset + speed * now()
     threading.excepthook = _ends_all

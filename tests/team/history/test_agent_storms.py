@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_mcp.team.connection import init
+from swarm_mcp.team.server import init
 
 from .faults import ServerClock, SmallDisk
 from .mutants import Mutant

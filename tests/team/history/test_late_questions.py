@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from swarm_mcp.team import TeamUnreachable, protocol
-from swarm_mcp.team.connection import init
-from swarm_mcp.team.server import TeamServer
+from swarm_mcp.team.server import TeamServer, init
 
 from .engine import Engine
 from .faults import SwallowingProxy

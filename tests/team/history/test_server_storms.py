@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_mcp.team.connection import init
+from swarm_mcp.team.server import init
 
 from .faults import Network, ServerClock, SmallDisk
 from .mutants import COUNTS_AT_ONCE, GRANTS_UNSEEN, Mutant

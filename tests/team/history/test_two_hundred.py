@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from swarm_mcp.team import protocol
-from swarm_mcp.team.connection import init
 from swarm_mcp.team.protocol import LockRow
+from swarm_mcp.team.server import init
 from team.machines import Machine
 from team.servers import patient
 

@@ -16,13 +16,12 @@ from support.world import saves
 from swarm_hook_core import environment, state
 from swarm_hook_core.check import rules
 from swarm_hook_core.hooks import ToolCall
-from swarm_mcp.answers.incidents import LEVELS, REASONS, incident_of, incidents, lately, sentence
 from swarm_mcp.answers.people import People
-from swarm_mcp.answers.timeline import Happening
+from swarm_mcp.answers.timeline import LEVELS, REASONS, Happening, incident_of, incidents, lately, sentence
 from swarm_mcp.cli.main import main
 from swarm_mcp.store import Store
 from swarm_mcp.view.page.app import Keys, application
-from swarm_mcp.view.top import tables
+from swarm_mcp.view.top import reading
 
 pytestmark = pytest.mark.slow
 
@@ -227,7 +226,9 @@ def screens(capsys: pytest.CaptureFixture[str], browser: TestClient, scope: str,
         told = [json.loads(line) for line in text.splitlines()] if words == watch else json.loads(text)
         found[f"{' '.join(words)} --json"] = "\n".join(_reasons(told))
     with Store() as store:
-        rows = tables.incidents(incidents(store, scope, People(store, "p"), 0, 10), store.now(), tables.Places(scope))
+        rows = reading.incident_table(
+            incidents(store, scope, People(store, "p"), 0, 10), store.now(), reading.Places(scope)
+        )
     found["top"] = "\n".join(" ".join(row.cells) for row in rows)
     found["now"], found["timeline"] = page(browser, "/", scope=scope), page(browser, "/timeline", scope=scope)
     if file:

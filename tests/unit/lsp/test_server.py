@@ -8,9 +8,8 @@ import pytest
 from support.editor import ALL, Editor, uri_of
 from support.world import TEXT, World
 
-from swarm_mcp.view.lsp import facts
-from swarm_mcp.view.lsp.facts import opened, path_of
-from swarm_mcp.view.lsp.server import Desk
+from swarm_mcp.view.lsp import server
+from swarm_mcp.view.lsp.server import Desk, opened, path_of
 
 pytestmark = pytest.mark.slow
 
@@ -155,10 +154,10 @@ def test_a_look_at_the_disk_between_a_write_and_its_message_hides_no_save(world:
     document.begin_save()
     path.write_text(document.text)
     document.compare()  # a poll, or hints after a pause
-    assert facts.note(document)
+    assert server.note(document)
     document.begin_save()
     document.compare()
-    assert not facts.note(document)  # the second save changed nothing
+    assert not server.note(document)  # the second save changed nothing
 
 
 def test_saves_of_an_agent_s_editor_are_not_a_person_s(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

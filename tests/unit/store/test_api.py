@@ -135,11 +135,9 @@ def test_nobody_but_the_store_knows_what_it_is_kept_in():
     """
     package = Path(swarm_mcp.__file__).parent
     words = re.compile(r"\bSELECT .* FROM\b|\bPRAGMA\b|INSERT INTO|DELETE FROM|\bstore\.(database|_\w+)")
-    of_hooks = [
-        package / name for name in ("hooks/session_hooks.py", "sessions/scope_summary.py", "cli/commands/sessions.py")
-    ]
+    of_hooks = [package / name for name in ("hooks/session_hooks.py", "cli/commands/sessions.py")]
     others = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] != "store"]
-    for name in ("agent_client", "connection", "parts", "store_documents", "store_rows"):
+    for name in ("agent_client", "server", "parts", "store_documents", "store_rows"):
         others.remove(package / "team" / f"{name}.py")
     found = {path: {one[0] for one in words.finditer(path.read_text())} for path in others}
     assert {path: these for path, these in found.items() if these} == {path: {"store.database"} for path in of_hooks}

@@ -15,7 +15,7 @@ from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import FUTURE_SECONDS, RECLAIM_SECONDS, departed, host_id, start_time
 from swarm_mcp.domain import new_id
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.sessions.scope_summary import scope_summary
+from swarm_mcp.hooks.session_hooks import scope_summary
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from swarm_mcp.answers.people import machines_of
 from swarm_mcp.store import Store
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.view.page.app import Keys, application
-from swarm_mcp.view.top import tables
+from swarm_mcp.view.top import reading
 from swarm_mcp.view.top.picture import Wish
 from swarm_mcp.view.top.reading import Reader
 
@@ -156,7 +156,7 @@ def test_top_has_a_line_for_them_which_begins_with_those_that_are_away(played, m
     )
     sessions = {row.cells[0]: row.cells[1:3] for row in shown.tables[0].rows}
     assert sessions["codex 5f0c2f6e on laptop"] == ("live", ""), "when it was seen there is not told here"
-    assert tables.machines(None) == ""
+    assert reading.machines(None) == ""
 
 
 def test_the_page_has_a_table_of_them(played):

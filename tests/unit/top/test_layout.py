@@ -10,9 +10,9 @@ from support.fixtures import Ground, wait_for
 
 from swarm_mcp.answers.size import width
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.view.top import picture, tables
+from swarm_mcp.view.top import picture, reading
 from swarm_mcp.view.top.picture import Column, Follower, Picture, Row, Table, Trouble, Wish
-from swarm_mcp.view.top.tables import ALL, SESSIONS, shared
+from swarm_mcp.view.top.reading import ALL, SESSIONS, shared
 
 LONG = ("claude-code " * 9 + "5f0c2f6e", "working", "12 min", "src/" * 20 + "a.py", "src/b.py", "Adds an index" * 9)
 
@@ -21,23 +21,23 @@ LONG = ("claude-code " * 9 + "5f0c2f6e", "working", "12 min", "src/" * 20 + "a.p
 @pytest.mark.parametrize("table", ALL, ids=lambda table: table.name)
 def test_lines_fit_into_the_room_there_is(table: Table, room: int):
     table = table._replace(rows=(Row("1", LONG[: len(table.columns)]), Row("2", ("翻訳" * 40,) * len(table.columns))))
-    sizes = tables.widths(table, room)
-    assert sum(sizes) + tables.GAP * (len(sizes) - 1) <= max(room, 1)
+    sizes = reading.widths(table, room)
+    assert sum(sizes) + reading.GAP * (len(sizes) - 1) <= max(room, 1)
     for row in table.rows:
-        cells = tables.line(row, table.columns, sizes)
+        cells = reading.line(row, table.columns, sizes)
         assert [width(text) for text, _column in cells] == sizes
-    assert width(tables.heading(table, sizes)) == sum(sizes) + tables.GAP * (len(sizes) - 1)
+    assert width(reading.heading(table, sizes)) == sum(sizes) + reading.GAP * (len(sizes) - 1)
 
 
 def test_what_tells_rows_apart_is_cut_last():
     row = Row("1", ("claude-code with-a-long-name 5f0c2f6e", "working", "1 s", "src/" * 9 + "end.py", "", "words " * 9))
     table = SESSIONS._replace(rows=(row,))
-    cells = [text for text, _column in tables.line(row, table.columns, tables.widths(table, 79))]
+    cells = [text for text, _column in reading.line(row, table.columns, reading.widths(table, 79))]
     assert cells[0].startswith("claude-code") and cells[0].rstrip().endswith(" 5f0c2f6e")
     assert cells[3].rstrip().endswith("end.py"), "of a path the end is kept"
-    narrow = tables.widths(table, 44)
+    narrow = reading.widths(table, 44)
     assert len(narrow) < len(table.columns), "columns are left out from the right"
-    assert tables.line(row, table.columns, narrow)[0][0].rstrip().endswith(" 5f0c2f6e")
+    assert reading.line(row, table.columns, narrow)[0][0].rstrip().endswith(" 5f0c2f6e")
 
 
 def test_a_title_says_how_many_are_not_shown():

@@ -25,8 +25,7 @@ from swarm_mcp.view.top import app, picture, reading
 from swarm_mcp.view.top.app import Top
 from swarm_mcp.view.top.pane import Question
 from swarm_mcp.view.top.picture import Picture, Row, Wish
-from swarm_mcp.view.top.reading import Reader
-from swarm_mcp.view.top.tables import ALL
+from swarm_mcp.view.top.reading import ALL, Reader
 
 pytestmark = pytest.mark.slow
 HOSTILE = "[red]x[/red] [@click=app.quit]y[/] \x1b]0;title\x07\x1b[2J \u202egnp.exe \u200b\r\n$(id) {{7*7}}"
