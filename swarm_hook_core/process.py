@@ -84,6 +84,10 @@ def parent_of(pid: int) -> int:
     """The parent's pid, 0 where it cannot be told."""
     if pid == caller.pid():
         return caller.parent()
+    return _parent_of_other(pid)
+
+
+def _parent_of_other(pid: int) -> int:
     if _is("linux"):
         stat = _read(f"/proc/{pid}/stat")
         fields = stat[stat.rfind(")") + 2 :].split()
@@ -135,7 +139,7 @@ def ancestors(below: int = 0) -> Iterator[int]:
         if pid <= 1:
             return
         yield pid
-        pid = parent_of(pid)
+        pid = _parent_of_other(pid)
 
 
 KEEPER = "swarm-keeper"  # the name of the process that keeps the processes of a run (Linux)

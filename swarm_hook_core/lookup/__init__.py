@@ -55,4 +55,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(name)
     from swarm_hook_core.lookup import locks
 
-    return getattr(locks, name)
+    found = globals()[name] = getattr(locks, name)
+    return found

@@ -48,8 +48,8 @@ def agents_around(store: Store) -> list[Session]:
     """
     named = _named_by_variables(store)
     served: list[Session] = []
-    for pid in ancestors():
-        rows = [row for row in store.instances.of_client(pid, start_time(pid)) if row.runtime not in NO_AGENTS]
+    for open_there in store.instances.of_processes(list(ancestors())):
+        rows = [row for row in open_there if row.runtime not in NO_AGENTS]
         # One client may have been started in the other's shell: then the nearer one is meant.
         found = [row for row in rows if row.id in named] or [row for row in rows if row.runtime != SERVER_RUNTIME]
         if found:
@@ -115,7 +115,7 @@ def is_own(store: Store, row: Session) -> bool:
     if row.runtime == DETACHED:
         return token(row.label or "", MAKER) in [one.id for one in around]
     if row.runtime == HOLD:
-        return any(row.id == one.id for pid in ancestors() for one in store.instances.of_client(pid, start_time(pid)))
+        return any(row.id == one.id for rows in store.instances.of_processes(list(ancestors())) for one in rows)
     return not store.instances.is_session(row.id) and _is_maker(store, row, mark_of_shell(store))
 
 
@@ -211,24 +211,32 @@ def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
     reference = os.environ.get(OWN_ID, "").strip()
     if reference:
         return _named(store, scope, reference, "" if reads else OWN_ID)
+    row, others = _caller(store, scope)
+    if row is None:
+        raise UnknownInstance(_no_session(store, scope, others))
+    return row
+
+
+def _caller(store: Store, scope: str) -> tuple[Session | None, list[Session] | None]:
+    """Return the session that runs this process, without one the agents' in the scope (None at a person's terminal)."""
     around = agents_around(store)
     row = _owner(store, around)
+    if row is None and _at_terminal() and not around:
+        return None, None
+    row = row or hold_session_around(store)
     if row:
-        return row
-    if _at_terminal() and not around:
-        raise UnknownInstance(NOT_REGISTERED)
-    row = hold_session_around(store)
-    if row:
-        return row
+        return row, []
     agents = (row for _, row in store.instances.walk(scope) if row.runtime not in NO_AGENTS)
     rows = list(islice(agents, MOST_NAMED + 1))
     if len(rows) == 1 and may_be_around(rows[0], around):
-        return rows[0]
-    raise UnknownInstance(_no_session(store, scope, rows))
+        return rows[0], []
+    return None, rows
 
 
-def _no_session(store: Store, scope: str, rows: list[Session]) -> str:
-    """Return the error of a process that no session of `rows`, the agents' in the scope, certainly runs."""
+def _no_session(store: Store, scope: str, rows: list[Session] | None) -> str:
+    """Return the error of a process that no session of `rows`, those of `_caller`, certainly runs."""
+    if rows is None:
+        return NOT_REGISTERED
     if not rows:
         return f"no session is registered in scope {scope}: swarm-mcp register makes one, --as ID names one elsewhere"
     names = _names(store, rows)
@@ -448,11 +456,8 @@ def terminal_session(store: Store) -> Session | None:
 
 def hold_session_around(store: Store) -> Session | None:
     """Return the session of the command that holds locks while this process, its child, runs; or None."""
-    for pid in ancestors():
-        for row in store.instances.of_client(pid, start_time(pid)):
-            if row.runtime == HOLD:
-                return row
-    return None
+    above = store.instances.of_processes(list(ancestors()))
+    return next((row for rows in above for row in rows if row.runtime == HOLD), None)
 
 
 def surrounding_session(store: Store) -> Session | None:
@@ -520,12 +525,17 @@ def _without_words(reference: str) -> str:
 
 def viewer_identity(store: Store, args: Given) -> str:
     """Return the identity of a listing's reader: the acting session's, or the onlooker's; empty without one."""
-    try:
-        return token(find_acting_session(store, args, reads=True).label or "", "identity")
-    except UnknownInstance:
-        if args.value("--as") or os.environ.get(OWN_ID, "").strip() or _at_terminal():
+    row = None
+    if args.value("--as") or os.environ.get(OWN_ID, "").strip():
+        try:
+            row = find_acting_session(store, args, reads=True)
+        except UnknownInstance:
             return onlooker_identity(store)
-        return identity("MCP")  # that no session is around this process has just been found
+    else:
+        row, _ = _caller(store, current_scope(args.value("--scope")))
+        if row is None and _at_terminal():
+            return onlooker_identity(store)
+    return token(row.label or "", "identity") if row else identity("MCP")
 
 
 def onlooker_identity(store: Store) -> str:

@@ -19,4 +19,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(name)
     from swarm_mcp.store import store
 
-    return getattr(store, name)
+    found = globals()[name] = getattr(store, name)
+    return found

@@ -6,7 +6,6 @@ import _thread
 import errno
 import os
 import time
-from _operator import methodcaller  # as `operator` shows it, without the rest of that module
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
@@ -133,7 +132,6 @@ _OTHERS = 0o077
 _FILE, _FOLDER = 0o100000, 0o040000
 # Closing a file drops the process's locks on it. So no thread opens a store while another makes it.
 _making = _thread.allocate_lock()
-_TEXT = methodcaller("decode", "utf-8", "surrogateescape")  # as `as_text`, in C: it is called for each text of a row
 _LABELS = {"label", "owner_label", "writer_label", "holder_label", "taken_label"}
 
 
@@ -455,7 +453,7 @@ class Database(Transaction):
             check_same_thread=False,
             cached_statements=STATEMENTS,
         )
-        connection.text_factory = _TEXT
+        connection.text_factory = as_text
         return connection
 
     def _tune(self, connection: Any) -> None:

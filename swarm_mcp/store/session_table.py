@@ -7,7 +7,7 @@ from typing import Any
 
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
-from swarm_hook_core.process import RECLAIM_SECONDS, clients_in, departed, gone
+from swarm_hook_core.process import RECLAIM_SECONDS, clients_in, departed, gone, start_time
 from swarm_hook_core.state import has_turn_files
 from swarm_hook_core.untrusted_text import same_circle, token
 from swarm_mcp.domain import REMOTE, STALE_SECONDS, Record, Session
@@ -115,12 +115,29 @@ def of_session_id(tx: Transaction, session_id: str) -> list[Session]:
 
 def of_client(tx: Transaction, pid: int, started: str) -> list[Session]:
     """Return live rows of the sessions that are open in one client process, with their ``session_id``."""
-    if not pid:
+    return [row for row in _open_in(tx, [pid]) if (pid, started) in clients_of(row)]
+
+
+def of_processes(tx: Transaction, pids: list[int]) -> list[list[Session]]:
+    """Return the same of each of these running processes of this machine."""
+    found, known = [], _open_in(tx, pids)
+    for pid in pids:
+        rows = [row for row in known if pid in [client for client, _ in clients_of(row)]]
+        started = start_time(pid) if rows else ""
+        found.append([row for row in rows if (pid, started) in clients_of(row)])
+    return found
+
+
+def _open_in(tx: Transaction, pids: list[int]) -> list[Session]:
+    """Return live rows of the sessions that are or were open in clients with these pids."""
+    pids = [pid for pid in pids if pid]
+    if not pids:
         return []
+    others = " OR ".join(["instr(' ' || s.other_clients, ?) > 0"] * len(pids))
     return _live(
         tx,
-        "WHERE s.host = ? AND (s.client_pid = ? AND s.client_start = ? OR instr(' ' || s.other_clients || ' ', ?) > 0)",
-        (tx.here, pid, started, f" {pid}:{started} "),
+        f"WHERE s.host = ? AND (s.client_pid IN ({','.join('?' * len(pids))}) OR {others})",
+        (tx.here, *pids, *(f" {pid}:" for pid in pids)),
     )
 
 

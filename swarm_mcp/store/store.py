@@ -163,6 +163,7 @@ class Sessions(Part, metaclass=later):
     of_session = verb(session_table.of_session)
     of_session_id = verb(session_table.of_session_id)
     of_client = verb(session_table.of_client)
+    of_processes = verb(session_table.of_processes)
     is_session = verb(session_table.is_session)
     held_beside = verb(session_table.held_beside)
     gone = verb(session_table.all_gone)
