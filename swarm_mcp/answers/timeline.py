@@ -1,6 +1,7 @@
 """The events in a scope: locks taken, awaited, refused and handed over, sessions that came and went; writes refused.
 
-Events are kept for about a day."""
+Events are kept for about a day.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ all its files written, and puts the others back: within the next swarm command, 
 beginning or end of a turn. A file that has been changed by others since is left alone.
 
 Each file is replaced in one step. Its content right before and right after is kept as a version, with an entry of the
-tool ``UNDO``: so the undo is a step with an author (``versions.steps``)."""
+tool ``UNDO``: so the undo is a step with an author (``versions.steps``).
+"""
 
 from __future__ import annotations
 

@@ -229,10 +229,8 @@ def join(db: Database, instance: Session, wanted: LockRequest, seconds: float | 
     values.update(host=db.here, pid=os.getpid(), start=start_time(os.getpid()), mode=wanted.mode)
     values.update(wants=dumps(wants), since=now, until=None if seconds is None else now + seconds)
     values["seen"] = clock.awake()
-    from swarm_mcp.store import session_life  # a list of locks only counts waiters
-
     with db.writing() as tx:
-        session_life.require(tx, instance.id)
+        reactions.require(tx, instance.id)
         lock_listing.sweep(tx)
         circle = _circle(tx, Holder(instance.id, wanted.agent), wanted)
         if not circle:
@@ -273,9 +271,7 @@ def show_life(tx: Transaction, instance: Session, ticket: int) -> bool:
 
     Raises SwarmError if the session has gone.
     """
-    from swarm_mcp.store import session_life
-
-    session_life.require(tx, instance.id)
+    reactions.require(tx, instance.id)
     return bool(tx.change("UPDATE swarm_waiters SET seen = ? WHERE ticket = ?", (clock.awake(), ticket)))
 
 

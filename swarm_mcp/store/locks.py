@@ -30,17 +30,7 @@ from swarm_mcp.domain import (
 )
 from swarm_mcp.errors import LockRefused, Refused, SwarmError, UnknownInstance
 from swarm_mcp.folders import file_of
-from swarm_mcp.store import (
-    grants,
-    lock_finder,
-    lock_listing,
-    lock_rows,
-    messages,
-    reactions,
-    refusals,
-    session_life,
-    session_table,
-)
+from swarm_mcp.store import grants, lock_finder, lock_listing, lock_rows, messages, reactions, refusals, session_table
 from swarm_mcp.store.database import Database, Transaction
 from swarm_mcp.store.grants import Surroundings
 from swarm_mcp.store.lock_finder import unfit
@@ -104,7 +94,7 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
         if look is None or keys or has_turn_files() or version != tx.version():
             look = _look(tx, instance, wanted)
         around, found = look
-        if session_life.renew(tx, instance.id, around, bool(around.leased)) and any(found):
+        if reactions.renew(tx, instance.id, around, bool(around.leased)) and any(found):
             found = _look(tx, instance, wanted)[1]  # its own locks were looked at as a silent session's
         if around.keyless and keys is None and _are_keys_due(tx, wanted):
             return None
@@ -321,7 +311,7 @@ def renew_lock(
     reach, ttl = reach_of(instance, file), checked_ttl(ttl)
     refusal: Refused | None = None
     with db.writing() as tx:
-        session_life.require(tx, instance.id)
+        reactions.require(tx, instance.id)
         mine = [row for row in lock_finder.own(tx, instance, reach, agent) if row.mode != AUTO]
         refusal = unfit(reach, mine, fence)
         if refusal is None and ttl is not None:
@@ -482,7 +472,7 @@ def transfer(
         raise Refused("that is this session itself")
     refusal: Refused | None = None
     with db.writing() as tx:
-        session_life.require(tx, instance.id)
+        reactions.require(tx, instance.id)
         taker = session_table.live(tx, to_id)
         if taker is None or taker.scope != instance.scope:
             raise UnknownInstance(f"Instance {to_id} is not active in this scope")
@@ -573,7 +563,7 @@ def ask_for(db: Database, instance: Session, file: str, reason: str = "") -> lis
     wanted = request(instance, [file], note=reason)
     reach = wanted.reaches[0]
     with db.writing() as tx:
-        session_life.require(tx, instance.id)
+        reactions.require(tx, instance.id)
         theirs = [r for r in reaped(tx, lock_finder.meeting(tx, reach)) if keeps_out(r, instance.id, "", EXCLUSIVE)]
         if theirs:
             refusal = None
@@ -645,7 +635,7 @@ def _take_by_force(db: Database, instance: Session, wanted: LockRequest, reason:
     """Take the lock in one transaction, and add to `taken` the rows that have to go."""
     reach = wanted.reaches[0]
     with db.writing() as tx:
-        session_life.require(tx, instance.id)
+        reactions.require(tx, instance.id)
         gone = [
             row
             for row in reaped(tx, lock_finder.covering(tx, reach))

@@ -1,4 +1,6 @@
-"""Reactions: the effects of one change on others, each by name, in order, in the transaction of the change itself.
+"""Signs of life of sessions, and reactions: the effects of one change on others, each by name, in order.
+
+They happen in the transaction of the change itself. Each change renews the session that makes it, and its leases.
 
 Hooks wait for sessions that join, take turns and leave, and models wait for locks. So a reaction asks first if the
 tables of a part hold anything for it, and loads the module of that part only then.
@@ -9,15 +11,76 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from swarm_hook_core.lookup import AUTO
+from swarm_hook_core.process import departed, living
 from swarm_hook_core.state import has_turn_files
 from swarm_mcp.domain import DETACHED, Lock, Session
+from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
 from swarm_mcp.store import session_table
-from swarm_mcp.store.database import Transaction
+from swarm_mcp.store.database import Database, Transaction
 
 CLEANUP_PAUSE_SECONDS = 30  # between two passes of ``cleanup``, of any process
 RECLAIMED_AT_ONCE = 20  # gone sessions that one registration removes
 ANY_LEASED = "context WHERE type = 'lock' AND ttl IS NOT NULL"
 _LEASED = f"{ANY_LEASED} AND instance_id = ?"
+SIGN_SECONDS = 5  # between two signs of life that are written down; less where a lease is that short
+LONGEST = 65536  # bytes of a message
+
+
+# ---------------------------------------------------------------- signs of life
+
+
+def keep(db: Database, instance_id: str, was_seen: bool = True) -> float | None:
+    """Outside a transaction: renew this session's locks if a third of a lease is over, for a process that vouches for
+    it.
+
+    Without `was_seen` the session counts as silent all the same. Return the seconds until the next call is due, None
+    without leases. Raises SwarmError if the session has gone. Costs one read while there is nothing to do.
+    """
+    from swarm_mcp.store import leases
+
+    if leases.is_due(db, instance_id):
+        with db.writing() as tx:
+            if was_seen:
+                require(tx, instance_id)
+            else:
+                session_alive(tx, instance_id)
+    return leases.until_due(db, instance_id)
+
+
+def require(tx: Transaction, instance_id: str) -> None:
+    """Inside a transaction: renew a session that is about to change something.
+
+    A lapsed lease is forgiven while no other session has taken its place. Raises SwarmError if the session has gone.
+    """
+    found = session_table.evidence_where(tx, "WHERE i.id = ?", (instance_id,))
+    renew(tx, instance_id, found[0] if found else Session())
+
+
+def renew(tx: Transaction, instance_id: str, row: Session, has_leases: bool = True) -> bool:
+    """Do as `require`, with the `row` of the session and its ``EVIDENCE`` just read.
+
+    Return True if its sign of life was written down. `has_leases`: False if it is known to hold no lock that lapses.
+    """
+    now = tx.now()
+    if not row:
+        has_gone = True
+    elif row.last_seen is not None:
+        has_gone = bool(row.client_pid) and not living(row.host, session_table.clients_of(row), tx.here)
+    else:
+        has_gone = departed(row, now, tx.here)
+    if has_gone:
+        raise SwarmError(f"instance {instance_id} is no longer registered; register again")
+    if has_leases:
+        session_alive(tx, instance_id)
+    known_for = min(SIGN_SECONDS, (row.lease_seconds or 0) / 1000)
+    if row.last_seen is not None and 0 <= now - row.last_seen <= known_for:
+        return False  # said already; a session that works fast would pay for it each time
+    tx.change("UPDATE swarm_sessions SET last_seen = ? WHERE instance_id = ?", (now, instance_id))
+    if row.last_seen is not None and row.lease_seconds:
+        lease_until = now + row.lease_seconds
+        values = (now, lease_until, instance_id)
+        tx.change("UPDATE instances SET heartbeat = ?, lease_until = ? WHERE id = ?", values)
+    return True
 
 
 # ---------------------------------------------------------------- a session
@@ -199,6 +262,49 @@ def dismiss(tx: Transaction, ids: Iterable[str]) -> None:
             found = None
         if found:
             session_gone(tx, found, "deregistered")
+
+
+# ---------------------------------------------------------------- messages that it sends: signs of life, too
+
+
+def send(db: Database, sender: Session, recipient_id: str, content: str) -> int:
+    """Send one message from session `sender`; return its id.
+
+    Raises UnknownInstance where the recipient is not (or no longer) in the sender's scope, Refused
+    where identities keep the two apart, or the message is blank.
+    """
+    from swarm_mcp.store import messages
+
+    _require_words(content)
+    with db.writing() as tx:
+        require(tx, sender.id)
+        recipient = session_table.live(tx, recipient_id)
+        if recipient is None or recipient.scope != sender.scope:
+            raise UnknownInstance(f"Instance {recipient_id} is not active in this scope")
+        if not messages.may_meet(sender.label, recipient.label):
+            raise Refused(
+                f"Cross-identity coordination blocked: session {recipient_id} works under another identity;"
+                " only a shell with SWARM_MCP_ALLOW_CROSS_IDENTITY=1 may write to it"
+            )
+        return messages.post(tx, sender.scope, sender.id, recipient_id, content)
+
+
+def broadcast(db: Database, sender: Session, content: str) -> list[str]:
+    """Send one message to every other live session of the scope that `sender` may meet; return their ids."""
+    from swarm_mcp.store import messages
+
+    _require_words(content)
+    with db.writing() as tx:
+        require(tx, sender.id)
+        return messages.announce(tx, sender, content)
+
+
+def _require_words(content: str) -> None:
+    if not content.strip():
+        raise Refused("an empty message cannot be sent")
+    size = len(content.encode("utf-8", "surrogatepass"))
+    if size > LONGEST:
+        raise SwarmError(f"a message has at most {LONGEST} bytes, not {size}: put the rest into a file and name that")
 
 
 # ---------------------------------------------------------------- time

@@ -29,7 +29,7 @@ from swarm_mcp.domain import (
     new_id,
 )
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import cursors, lock_finder, session_life, session_table
+from swarm_mcp.store import cursors, lock_finder, reactions, session_table
 from swarm_mcp.store.database import Database, Transaction, object_in
 
 KEPT_SECONDS = 30 * 86400  # an ended run and its record
@@ -285,7 +285,7 @@ def take(tx: Transaction, instance: Session, name: str, task_id: str, worker_id:
     `worker_id` is the id reserved for the started worker. Raises SwarmError if `instance`, the session that dispatches,
     has gone.
     """
-    session_life.require(tx, instance.id)
+    reactions.require(tx, instance.id)
     held = holder(tx, instance.scope, name)
     if held and not is_void(tx, held):
         return None

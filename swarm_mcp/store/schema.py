@@ -2,7 +2,8 @@
 
 The contract's part is shared with other implementations: names, defaults, unique indexes and ``user_version`` 1 are
 theirs as much as ours. We add nullable columns (of ``context`` from ``path_key`` on, and ``facts``), tables of our own
-(``swarm_*``) and indexes; other implementations ignore them."""
+(``swarm_*``) and indexes; other implementations ignore them.
+"""
 
 from __future__ import annotations
 

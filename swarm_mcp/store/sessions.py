@@ -344,9 +344,7 @@ def _register_instance(tx: Transaction, request: Registration) -> Session:
             # Registered by hooks, and named by its own id: a sign of life; its lease stays as they made it.
             label = request.label or before.label
             tx.change("UPDATE instances SET label = ? WHERE id = ?", (label, before.id))
-            from swarm_mcp.store import session_life
-
-            session_life.require(tx, before.id)
+            reactions.require(tx, before.id)
         else:
             _take_over(tx, request, before.id, now, adopted, lease_until)
     row = session_table.get(tx, instance_id) or Session()

@@ -121,9 +121,9 @@ if TYPE_CHECKING:
         lock_listing,
         lock_rows,
         locks,
+        reactions,
         refusals,
         runs,
-        session_life,
         sessions,
         task_reading,
         task_requests,
@@ -137,7 +137,7 @@ if TYPE_CHECKING:
 else:
     _MODULES = """
         activity breaches cleanup grants leases lock_finder lock_listing lock_rows locks messages reactions
-        refusals runs session_life session_table sessions task_reading task_requests tasks user_interface values
+        refusals runs session_table sessions task_reading task_requests tasks user_interface values
     """
     for _name in _MODULES.split():
         globals()[_name] = LazyModule(f"swarm_mcp.store.{_name}")
@@ -167,8 +167,8 @@ class Sessions(Part, metaclass=later):
     is_session = verb(session_table.is_session)
     held_beside = verb(session_table.held_beside)
     gone = verb(session_table.all_gone)
-    show_life = in_write(session_life.show_life)
-    forget = in_write(session_life.forget)
+    show_life = in_write(reactions.require)
+    forget = in_write(reactions.dismiss)
 
 
 class Locks(Part, metaclass=later):
@@ -224,7 +224,7 @@ class LockQueue(Part, metaclass=later):
 class Leases(Part, metaclass=later):
     """Locks that lapse unless their session shows life."""
 
-    keep = verb(session_life.keep)
+    keep = verb(reactions.keep)
     is_due = verb(leases.is_due)
     renew_lock = verb(locks.renew_lock)
     some = verb(locks.let_lapse)
@@ -273,8 +273,8 @@ class Protection(Part, metaclass=later):
 class Messages(Part, metaclass=later):
     """Mail between sessions. A taken message counts as read once it is acknowledged."""
 
-    send = verb(session_life.send)
-    broadcast = verb(session_life.broadcast)
+    send = verb(reactions.send)
+    broadcast = verb(reactions.broadcast)
     hand_over = in_write(messages.hand_over)
     write_down = verb(messages.write_down)
     take = verb(messages.take)

@@ -24,7 +24,7 @@ from swarm_mcp.domain import (
 )
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import file_of
-from swarm_mcp.store import messages, reactions, session_life, session_table
+from swarm_mcp.store import messages, reactions, session_table
 from swarm_mcp.store import task_life as states
 from swarm_mcp.store import task_reading as rows
 from swarm_mcp.store.database import Database, Transaction
@@ -58,7 +58,7 @@ def request(db: Database, requester: Session, spec: dict[str, Any], notify: bool
         else:
             task = _composed(requester, spec)
         with db.writing() as tx:
-            session_life.require(tx, requester.id)
+            reactions.require(tx, requester.id)
             sight = rows.Sight(tx, requester)
             known = _existing(tx, requester, spec, sight)
             if known:
@@ -104,7 +104,7 @@ def request_batch(db: Database, requester: Session, specs: list[dict[str, Any]])
         return task
 
     with db.writing() as tx:
-        session_life.require(tx, requester.id)
+        reactions.require(tx, requester.id)
         sight = rows.Sight(tx, requester)
         for index in range(len(specs)):
             made.append(None if index in faulty else _collected(details, index, fulfilled, index))
@@ -325,7 +325,7 @@ QUEUE = (
 def claim(db: Database, instance: Session, task_id: str, ignore_unread: bool = False) -> dict[str, Any]:
     """Begin a task: ``{task, prior_status}``. Raises Refused, naming unread messages that come first."""
     with db.writing() as tx:
-        session_life.require(tx, instance.id)
+        reactions.require(tx, instance.id)
         task = rows.seen(tx, instance, task_id)
         if task is None:
             raise Refused("Task not found")
@@ -367,7 +367,7 @@ def claim_next(
                 continue
             raise Refused("No claimable task found")
         with db.writing() as tx:
-            session_life.require(tx, instance.id)
+            reactions.require(tx, instance.id)
             task = rows.get(tx, instance.scope, found[0].id)
             if task and (task.status, task.assignee) == (found[0].status, found[0].assignee):
                 return _begin(tx, instance, task, ignore_unread, {"claim_next": True})
@@ -495,7 +495,7 @@ def _reopen(db: Database, instance: Session) -> bool:
     if not _dead_holders(db, instance) and not states.abandoned(db, instance.scope):
         return False
     with db.writing() as tx:
-        session_life.require(tx, instance.id)
+        reactions.require(tx, instance.id)
         for row in _dead_holders(tx, instance):
             reactions.session_gone(tx, row, "reclaimed")
         for task in states.abandoned(tx, instance.scope):

@@ -29,7 +29,7 @@ from swarm_mcp.domain import (
     Task,
 )
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import reactions, session_life, task_life, task_reading, task_requests
+from swarm_mcp.store import reactions, task_life, task_reading, task_requests
 from swarm_mcp.store.database import Database, Transaction
 from swarm_mcp.store.values import names_entry
 
@@ -180,7 +180,7 @@ def settle_vanished(tx: Transaction, scope: str | None = None) -> list[tuple[str
 
 def known(tx: Transaction, actor: Session, task_id: str) -> Task:
     """Inside a transaction of `actor`: return the task. Raises Refused if the actor may not know of it."""
-    session_life.require(tx, actor.id)
+    reactions.require(tx, actor.id)
     task = task_reading.seen(tx, actor, task_id)
     if task is None:
         raise Refused("Task not found")

@@ -8,7 +8,8 @@ this; see this package's docstring.
 A call is one round trip. One `TeamServer` serves one machine, and several threads: settling and listening have
 connections of their own, and block no other call. It keeps its own evidence of silence: the last beat of each member,
 and its age by this machine's boot clock. A lease is over only after its whole length by that clock, too, counted while
-we were in touch with the server."""
+we were in touch with the server.
+"""
 
 from __future__ import annotations
 

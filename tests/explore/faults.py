@@ -103,7 +103,7 @@ FAULTS = {
         "            if denial is not None and denial.loss is not None:\n                core.note_denial"),
     "commit_passes": _one("commits", "the guard passes commits of locked files", "swarm_mcp/guard/check.py",
         "others = [row for row in rows if not is_mutex(row.file) and not _is_own(row, me)]", "others = []"),
-    "mail_twice": _one("messages", "a message is stored twice", f"{STORE}/session_life.py",
+    "mail_twice": _one("messages", "a message is stored twice", f"{STORE}/reactions.py",
         "        return messages.post(tx, sender.scope, sender.id, recipient_id, content)", "        messages.post("
         "tx, sender.scope, sender.id, recipient_id, content)\n"
         "        return messages.post(tx, sender.scope, sender.id, recipient_id, content)"),

@@ -349,7 +349,7 @@ STRANGERS = {
     "mail_to_nobody": (
         "messages_late",
         "mail to a session that has gone counts as sent",
-        f"{STORE}/session_life.py",
+        f"{STORE}/reactions.py",
         "        recipient = session_table.live(tx, recipient_id)",
         "        recipient = session_table.get(tx, recipient_id)",
     ),

@@ -9,7 +9,7 @@ from support import turns
 from swarm_hook_core import clock
 from swarm_mcp.errors import Deadlock, LockRefused, Refused
 from swarm_mcp.locking.acquisition import SIGN_SECONDS, LockWait
-from swarm_mcp.store import session_life
+from swarm_mcp.store import reactions
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import TeamUnreachable, protocol
 from swarm_mcp.team.parts import TeamRows
@@ -583,7 +583,7 @@ def test_who_was_silent_for_long_stands_behind_all_others_on_every_machine(machi
     for one in (*machines, *machines):
         one.follow()
     with laptop.store.database.writing():
-        session_life.require(laptop.store.database, silent.id)  # it is back
+        reactions.require(laptop.store.database, silent.id)  # it is back
     for one in (*machines, *machines):
         one.follow()
     clocks.ahead(boot=SIGN_SECONDS)

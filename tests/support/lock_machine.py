@@ -30,7 +30,7 @@ from swarm_hook_core.traces.turn_files import TurnFiles
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
 from swarm_mcp.locking import acquisition as lock_acquisition
 from swarm_mcp.locking.acquisition import LockWait
-from swarm_mcp.store import Store, lock_finder, session_life
+from swarm_mcp.store import Store, lock_finder, reactions
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
@@ -170,7 +170,7 @@ class Machine(RuleBasedStateMachine):
 
         def deed():
             with store.database.writing():
-                session_life.require(store.database, self.rows[name]["id"])
+                reactions.require(store.database, self.rows[name]["id"])
 
         self.do("renewed", deed, lambda: self.model.sign_of_life(name))
 

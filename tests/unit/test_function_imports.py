@@ -17,7 +17,7 @@ REASONS = {
         folders hooks/session_hooks hooks/protection_watch installation runtimes/__init__ runtimes/user_settings
         sessions/acting start store/__init__ store/cleanup store/database store/driver store/grants store/values
         store/locks store/lock_listing store/messages store/reactions store/runs store/sessions
-        store/session_life store/session_table store/store store/tasks store/user_interface
+        store/session_table store/store store/tasks store/user_interface
     """,
     "the library is loaded for a new store alone": "store/schema",
     "each session has a server, which answers its first questions before it loads its tools": """

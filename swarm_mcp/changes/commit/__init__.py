@@ -9,7 +9,8 @@ only where the commit does.
 
 The commit is made with a private index, of which others see nothing. Hooks get that index (GIT_INDEX_FILE), as those of
 `git commit` do; a hook that stages something changes the commit. If the work tree has other uncommitted changes than
-the commit's, the hooks run in a work tree apart."""
+the commit's, the hooks run in a work tree apart.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@
 The state folder may be on a file system that cannot carry an overlay. Then the folder is in memory, in ``/dev/shm``.
 
 Programs that build compare times. A file with another content than at the folder's last try gets a new time, in
-another second than before: a cache of Python's knows a source by the second and the size."""
+another second than before: a cache of Python's knows a source by the second and the size.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ A run has one of three outcomes: green, the same failure as with all lines, or a
 by one, as long as the failure stays the same. Of the remaining ones a *culprit* makes it green by being left out.
 Without the lines of the others it fails in another way: they are only needed to get that far.
 
-Failures are compared by the lines of the output that speak of one. Numbers and addresses in them do not count."""
+Failures are compared by the lines of the output that speak of one. Numbers and addresses in them do not count.
+"""
 
 from __future__ import annotations
 

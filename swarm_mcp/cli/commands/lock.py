@@ -111,7 +111,7 @@ def lock(args: Arguments) -> int:
             return say_refused(refusal, args, store, wanted, "lock")
         finally:
             if args.given("--detach"):
-                store.instances.forget(instance.id)  # only where it got nothing
+                store.instances.forget([instance.id])  # only where it got nothing
     value = granted_answer(taken, len(files) > 1 or any(map(args.given, MORE)))
     lines = []
     for row in taken:

@@ -1,6 +1,7 @@
 """The language server: the locks over a file and its uncommitted changes, as a person may see them, for an editor.
 
-The editor's requests and notifications come over standard input and output."""
+The editor's requests and notifications come over standard input and output.
+"""
 
 from __future__ import annotations
 

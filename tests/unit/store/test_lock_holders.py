@@ -17,7 +17,7 @@ from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.store import Store
 from swarm_mcp.store import locks as store_locks
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.store.session_life import SIGN_SECONDS
+from swarm_mcp.store.reactions import SIGN_SECONDS
 
 RUNTIMES = ("claude-code", "codex")
 

@@ -13,11 +13,11 @@ from support.fixtures import BARE_PYTHON, Ground, Sleeper
 from support.query_plans import scans
 
 from swarm_mcp.errors import Refused
-from swarm_mcp.server.tools.activity import MAIL_TOOLS
+from swarm_mcp.server.tools.messages import TOOLS
 from swarm_mcp.store import Store
 from swarm_mcp.store.messages import CLAIM_SECONDS
 
-TOOL = {tool.name: tool for tool in MAIL_TOOLS}
+TOOL = {tool.name: tool for tool in TOOLS}
 
 
 @pytest.fixture

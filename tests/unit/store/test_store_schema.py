@@ -31,7 +31,7 @@ def test_a_new_file_is_as_one_that_was_upgraded(ground: Ground):
     with Store() as store:
         filled = store.database.connection.execute(everything).fetchall()
         assert filled == upgraded.execute(everything).fetchall()
-        assert schema.differences(schema._in_memory()) != [] and store.database.column("PRAGMA user_version") == [1]
+        assert schema._differences(schema._in_memory()) != [] and store.database.column("PRAGMA user_version") == [1]
 
 
 def test_a_new_file_is_the_contracts(ground: Ground):

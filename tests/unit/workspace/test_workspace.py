@@ -13,8 +13,8 @@ from support.scripted_herdr import Herdr
 from swarm_mcp import panes
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.panes import PaneUnavailable, backend_named
-from swarm_mcp.server.tools.activity import MAIL_TOOLS as MESSAGE_TOOLS
 from swarm_mcp.server.tools.instances import WORKSPACE_TOOLS as WORKSPACE_TOOLS
+from swarm_mcp.server.tools.messages import TOOLS as MESSAGE_TOOLS
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
