@@ -363,7 +363,7 @@ def _tidy(session: CallingSession) -> float:
 
 
 def _keep_checker(client: tuple[int, str]) -> None:
-    from swarm_mcp.checker.keeper import Keeper  # the handshake does not wait for it
+    from swarm_mcp.checker import Keeper  # the handshake does not wait for it
 
     Keeper(client).run()
 

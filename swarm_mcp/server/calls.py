@@ -281,7 +281,7 @@ LONGEST_ERROR = 200  # characters of an error about a resource
 PACE_SECONDS = 0.1  # between two looks at the store; a busy store changes a hundred times a second
 
 
-class Subscriber:
+class _Subscriber:
     """One receiver of changes: `uris` are its resources, `call` is the request that asked for them.
 
     `meta` stands in each notification. No notification is sent before `ready`.
@@ -309,15 +309,15 @@ class Subscriptions:
 
     def __init__(self, calls: Calls):
         self._calls = calls
-        self._single: Subscriber | None = None
-        self._subscribers: list[Subscriber] = []
+        self._single: _Subscriber | None = None
+        self._subscribers: list[_Subscriber] = []
         self._states: dict[str, str] = {}  # by URI, as last notified
         self._follower: asyncio.Task[None] | None = None
 
     async def add(self, uri: str, call: Request) -> None:
         """Notify the client of changes from now on."""
         if self._single is None:
-            self._single = Subscriber(call, set(), {})
+            self._single = _Subscriber(call, set(), {})
             self._single.ready.set()
             self._subscribers.append(self._single)
         self._single.uris.add(uri)
@@ -338,7 +338,7 @@ class Subscriptions:
         wanted = call.params["notifications"]
         uris = [uri for uri in wanted.get("resourceSubscriptions") or () if is_known(uri)]
         meta = {SUBSCRIPTION_KEY: call.request.number}
-        subscriber = Subscriber(call, set(uris), meta)
+        subscriber = _Subscriber(call, set(uris), meta)
         self._subscribers.append(subscriber)
         try:
             await self._follow(uris, call)
@@ -379,7 +379,7 @@ class Subscriptions:
                 await watcher.wait_beyond(commits, None)
                 await asyncio.sleep(max(0.0, looked + PACE_SECONDS - loop.time()))
 
-    async def _notify_if_changed(self, uri: str, known: str, subscribers: list[Subscriber]) -> None:
+    async def _notify_if_changed(self, uri: str, known: str, subscribers: list[_Subscriber]) -> None:
         state = await self._state(uri, subscribers[0].call)
         if state in ("", known) or uri not in self._states:
             return

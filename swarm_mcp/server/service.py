@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm_mcp import __version__
 from swarm_mcp.errors import SwarmError
@@ -10,7 +10,6 @@ from swarm_mcp.mcp.protocol import INVALID_PARAMS, ProtocolError, Request
 from swarm_mcp.mcp.server import Call, Reply, Server
 from swarm_mcp.server import resources
 from swarm_mcp.server.calling_session import CallingSession
-from swarm_mcp.server.guidance import PROMPTS
 from swarm_mcp.server.resources import LISTED, TEMPLATES
 from swarm_mcp.server.tool import Answer, Tool
 
@@ -174,3 +173,54 @@ def result_of(answer: Answer) -> dict[str, Any]:
             rest = {}
         result["structuredContent"] = {"items": answer.value, **rest}
     return result
+
+
+# Prompts that a person can choose.
+
+
+class Prompt(NamedTuple):
+    """A prompt that a person can put into a session, one user message without arguments.
+
+    `name` and `title` stand in the client's menu, `text` is the message.
+    """
+
+    name: str
+    title: str
+    description: str
+    text: str
+
+
+SETUP = """\
+Join the swarm with this session, and report its state.
+
+1. Call `whoami`. If it says that you are not registered, call `register` with the absolute path of the
+   folder you work in as `directory`. Sessions whose client has the swarm plugin are registered already.
+2. Call `bootstrap`. Read the unread messages first; they may change what you should do.
+3. Tell me in a few lines: your instance and scope, the other sessions, the locks and their holders, the open tasks,
+   and the next step you propose.
+
+Take no task and no lock yet."""
+
+PROTOCOL = """\
+Work with the other sessions of this scope by these rules until I say otherwise.
+
+- Begin and resume with `bootstrap`. Answer unread messages before you take on anything.
+- Edits need no lock. Lock a file with `lock_file` where it must stay still for longer, and give it back with
+  `unlock_file` as soon as that is done.
+- Do as a denial says, and never write the file some other way. After a change by another session: read the file again,
+  then write. After a lock: do other work, you get a message when the file is free; if you can do nothing without it,
+  wait in line (`lock_file` with `wait_seconds`).
+- Work for others is a task: `request_task` (or `request_task_batch`), with the files it concerns and what it
+  depends on. Take work with `claim_next_task`, report with `report_progress` when it takes long or is blocked, end
+  it with `complete_task`: your work, the changed files, the tests and their results.
+- A change that matters gets a review: a task of type `review` with `review_of_task_id`. Each finding becomes a
+  task of type `fix` with `fixes_task_id`.
+- Tell a peer something with `send_message`; use `prompt_peer` when it should look now.
+- Call `wait_for_activity` only while others have to finish something for you: a task you handed out, a review you
+  asked for, a lock you need. Otherwise end your turn; messages wait for you.
+- `swarm_status` names your next step when you are unsure."""
+
+PROMPTS = (
+    Prompt("setup", "Join the swarm", "Register this session and report the other sessions, locks and tasks.", SETUP),
+    Prompt("protocol", "Work in the swarm", "The rules of working with other sessions, for this session.", PROTOCOL),
+)

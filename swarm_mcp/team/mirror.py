@@ -56,7 +56,7 @@ class Place(NamedTuple):
     wants: list[Want]
 
 
-class Difference(NamedTuple):
+class _Difference(NamedTuple):
     """The changes to post, and the facts to record here only.
 
     releases   ``(lock, fence)``: not held here any more
@@ -85,7 +85,7 @@ def claims(rows: Iterable[Lock], tops: Collection[str], again: Collection[str] =
         spot = own_spot(row, tops)
         if spot is None:
             continue
-        claim = Claim(row.instance_id, want_of(row, spot, row.id in again), (row,))
+        claim = Claim(row.instance_id, _want_of(row, spot, row.id in again), (row,))
         other = found.get(claim.key)
         if other is not None:
             # Held alone in one work tree, it is held alone.
@@ -97,7 +97,7 @@ def claims(rows: Iterable[Lock], tops: Collection[str], again: Collection[str] =
     return list(found.values())
 
 
-def want_of(row: Lock, spot: Spot, again: bool = False) -> Want:
+def _want_of(row: Lock, spot: Spot, again: bool = False) -> Want:
     """Return the request for the lock in this row."""
     return protocol.want(
         spot.place, spot.is_folder, spot.pattern, spot.base, "shared" if row.mode == "shared" else "exclusive",
@@ -108,7 +108,7 @@ def want_of(row: Lock, spot: Spot, again: bool = False) -> Want:
 
 def difference(
     held: list[Claim], places: list[Place], own: Mapping[int, LockRow], own_places: Mapping[int, WaitRow]
-) -> Difference:
+) -> _Difference:
     """Return the difference between this machine and the server's record of it (`own`, `own_places`)."""
     by_fence = {row["fence"]: row for row in own.values()}
     by_key = {(row["session"], row["agent"], row["place"], row["pattern"], row["base"]): row for row in own.values()}
@@ -137,10 +137,10 @@ def difference(
     waited = {(place.row.instance_id, str(place.row.ticket)) for place in places}
     waits = [place for place in places if (place.row.instance_id, str(place.row.ticket)) not in tickets]
     leaves = [number for one, number in tickets.items() if one not in waited]
-    return Difference(releases, transfers, acquires, known, waits, leaves)
+    return _Difference(releases, transfers, acquires, known, waits, leaves)
 
 
-def places_in(rows: Iterable[Waiter], tops: Collection[str]) -> list[Place]:
+def _places_in(rows: Iterable[Waiter], tops: Collection[str]) -> list[Place]:
     """Return the places that wait for a lock in one of these work trees."""
     found = []
     for row in rows:
@@ -163,7 +163,7 @@ _RESTORED = (
 )
 
 
-class EpochOver(Exception):
+class _EpochOver(Exception):
     """The server is another than the one that was greeted."""
 
 
@@ -220,7 +220,7 @@ class Mirror:
                 if not self.is_greeted:
                     self._greet()
                 return act()
-            except EpochOver:  # it may come twice: machines report losses of the server one after the other
+            except _EpochOver:  # it may come twice: machines report losses of the server one after the other
                 self.is_greeted = False
         raise TeamUnreachable("the team's server is being replaced")
 
@@ -250,7 +250,7 @@ class Mirror:
     def beat_until_even(self, is_named: bool = False) -> None:
         """Report this replica's version until nothing is new: applied changes count at once.
 
-        With `is_named`, or when due, also name the live sessions. Raises EpochOver.
+        With `is_named`, or when due, also name the live sessions. Raises _EpochOver.
         """
         is_named = is_named or clock.now() - self.beaten >= BEAT_SECONDS * DUE
         while True:
@@ -266,7 +266,7 @@ class Mirror:
             sent = clock.now()
             answer = self.server.beat(self.repository, self.replica.version, self.replica.mark, told)
             if not answer["ok"]:
-                raise EpochOver
+                raise _EpochOver
             self.settled = max(self.settled, answer["settled"])
             if is_named:
                 self.beaten, is_named = sent, False
@@ -289,7 +289,7 @@ class Mirror:
         self._is_complete, self.is_awaited = True, False
 
     def take(self, news: News) -> None:
-        """Apply the news of an answer, and all later ones if it says that there are more. Raises EpochOver."""
+        """Apply the news of an answer, and all later ones if it says that there are more. Raises _EpochOver."""
         self.replica.apply(news, self.replica.epoch)
         if news["more"]:
             self.beat_until_even()
@@ -301,7 +301,7 @@ class Mirror:
         return bool(self.joined.keys() - {one["session"] for one in self._living()})
 
     def introduce(self, sessions: set[str]) -> None:
-        """Name the live sessions to the server if one of these is unknown to it. Raises EpochOver."""
+        """Name the live sessions to the server if one of these is unknown to it. Raises _EpochOver."""
         if not sessions <= self.joined.keys():
             self.beat_until_even(True)
 
@@ -324,7 +324,7 @@ class Mirror:
         """Return the sessions of this machine that work in this repository, or hold or wait for something in it."""
         tops = self.replica.tops
         ids = {row.instance_id for row in self._rows.own_locks(tops)}
-        ids |= {place.row.instance_id for place in places_in(self._rows.own_places(), tops)}
+        ids |= {place.row.instance_id for place in _places_in(self._rows.own_places(), tops)}
         ids |= self._documents.assignees(tops)
         lease = protocol.SESSION_LEASE
         return [
@@ -341,7 +341,7 @@ MOST_TRIES = 100  # attempts of one request whose region others keep changing
 
 class Posting:
     """Posts the changes of this machine that the server of a `mirror` lacks. Raises TeamUnreachable, TeamRefused and
-    EpochOver.
+    _EpochOver.
 
     grace_until  before it (``clock.now``) the server confirms nothing but earlier grants
     """
@@ -394,7 +394,7 @@ class Posting:
         if len(self._rows.live(rows)) < len(rows):
             with self._rows.writing():
                 rows = self._rows.reaped(self._rows.own_locks(replica.tops))
-        places = places_in(self._rows.own_places(), replica.tops)
+        places = _places_in(self._rows.own_places(), replica.tops)
         found = difference(claims(rows, replica.tops, self._mirror.again), places, replica.own, replica.places)
         if not any(found):
             return True
@@ -433,7 +433,7 @@ class Posting:
                 with self._rows.writing():
                     self._rows.renumber(fence, answer["fence"], self._replica.tops)
         elif answer.get("why") == protocol.EPOCH:
-            raise EpochOver
+            raise _EpochOver
         elif self._mirror.is_elsewhere(session):
             rows = self._rows.own_locks(self._replica.tops)
             self._let_go(row for row in rows if (row.team_fence, row.instance_id) == (fence, session))
@@ -490,7 +490,7 @@ class Posting:
             self._mirror.joined.pop(held[0].session, None)
             self._mirror.beat_until_even(True)
         elif why == protocol.EPOCH:
-            raise EpochOver
+            raise _EpochOver
         return answer
 
     def _take_by_force(self, claim: Claim) -> None:
@@ -502,7 +502,7 @@ class Posting:
             if answer["ok"] or answer.get("why") == protocol.NOT_HELD:
                 continue
             if answer.get("why") == protocol.EPOCH:
-                raise EpochOver
+                raise _EpochOver
             break  # the missing ones are asked for once more, or refused
 
     def refuse(self, held: list[Claim], by: LockRow | None) -> None:
@@ -539,7 +539,7 @@ class Posting:
                 if row.ticket in {one.ticket for one in self._rows.own_places()}:
                     self._rows.drop_places([row])  # it joins again by itself, behind later ones
         elif answer.get("why") == protocol.EPOCH:
-            raise EpochOver
+            raise _EpochOver
         else:
             self._mirror.beat_until_even(True)
         return False
@@ -561,7 +561,7 @@ class Posting:
         left = [(one, answer) for one, answer in zip(items, answers) if not answer["ok"]]
         reasons = {answer.get("why") for _, answer in left}
         if protocol.EPOCH in reasons:
-            raise EpochOver
+            raise _EpochOver
         if protocol.GRACE in reasons:
             self.grace_until = clock.now() + max(answer.get("seconds", 1.0) for _, answer in left)
         if reasons & {protocol.STALE, protocol.UNKNOWN_SESSION}:

@@ -10,8 +10,7 @@ import time
 from pathlib import Path
 
 from swarm_hook_core.process import client_process
-from swarm_mcp.checker import BEGUN, SIZES, checkers_dir, name_of
-from swarm_mcp.checker.keeper import listening
+from swarm_mcp.checker import BEGUN, SIZES, checkers_dir, listening, name_of
 
 ANSWER = '{"hookSpecificOutput": {"additionalContext": "by the checker"}}'
 

@@ -23,7 +23,7 @@ from swarm_hook_core.json_text import loads_outer
 from swarm_hook_core.process import start_time
 from swarm_mcp.agents.acp import guard
 from swarm_mcp.agents.acp.guard import CONFIG, PERMISSION, Guard, Made, Permit
-from swarm_mcp.checker.keeper import Keeper
+from swarm_mcp.checker import Keeper
 from swarm_mcp.cli.arguments import MORE_SETUP, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import complain
 from swarm_mcp.processes import Reaper

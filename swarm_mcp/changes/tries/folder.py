@@ -46,7 +46,7 @@ SECOND = 10**9
 MISSING = ""  # the digest of a missing file
 
 
-def tries_dir(in_memory: bool = False) -> str:
+def _tries_dir(in_memory: bool = False) -> str:
     """Return the folder of all tries of this user."""
     if in_memory:
         return os.path.join(MEMORY, f"swarm-mcp-{os.getuid()}", "tries")
@@ -55,7 +55,7 @@ def tries_dir(in_memory: bool = False) -> str:
 
 def place_of(own: str, in_memory: bool = False) -> str:
     """Return the folder for the tries of a work tree with the git folder `own`."""
-    return os.path.join(tries_dir(in_memory), hashlib.sha256(os.fsencode(own)).hexdigest()[:32])
+    return os.path.join(_tries_dir(in_memory), hashlib.sha256(os.fsencode(own)).hexdigest()[:32])
 
 
 def digest(path: str) -> str:
@@ -346,7 +346,7 @@ class Kept(NamedTuple):
 def kept(top: str = "") -> list[Kept]:
     """Return all folders on this machine, or those of the work tree `top`."""
     found = []
-    for base in (tries_dir(), tries_dir(in_memory=True)):
+    for base in (_tries_dir(), _tries_dir(in_memory=True)):
         for place in _names(base):
             for name in _names(os.path.join(base, place)):
                 path = os.path.join(base, place, name)

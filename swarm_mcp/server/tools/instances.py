@@ -11,7 +11,6 @@ from swarm_mcp.domain import TERMINAL, Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import clean, here, scope_of
 from swarm_mcp.panes import resolve
-from swarm_mcp.server.guidance import for_label
 from swarm_mcp.server.tool import (
     AFTER,
     LIMIT,
@@ -298,5 +297,49 @@ WORKSPACE_TOOLS = (
         is_listed=False,
     ),
 )
+
+
+# The server's words for models, on joining and for each role.
+
+JOINED = (
+    "You take part in the swarm: other sessions may edit this checkout too.\n\n"
+    "Call bootstrap first and deal with unread messages before you take or make work. Edits need no lock; lock_file"
+    " keeps a file still for longer, or waits in line for one that a peer has (wait_seconds); call unlock_file as soon"
+    " as you are done. Call wait_for_activity only while you wait for a task you handed out, a review, or a lock you"
+    " need. Otherwise end your turn: messages wait, and a prompt can wake you."
+)
+_BEGIN = "Your role is {role}. The skill `swarm-mcp` has the whole of it (references/{role}.md).\n\n"
+ROLES = {
+    "planner": (
+        'Look at kv_get("owner/planner") and kv_get("plan/latest"): there may be a plan to carry on. Cut the work into'
+        " tasks that name their files and say when they are done, with depends_on where order matters (one"
+        " request_task_batch for many). Follow them with swarm_status and wait_for_activity; link reviews with"
+        " review_of_task_id and repairs with fixes_task_id. When everything has ended, broadcast `[signal:complete]`."
+    ),
+    "implementer": (
+        "Take work with claim_next_task, or claim_task where you know the id. Pass the task's id to lock_file, so that"
+        " its end releases the lock; report_progress when it takes long or something stops you. End it with"
+        " complete_task: your work, the files you changed, the tests you ran with their results, the rest to do."
+    ),
+    "reviewer": (
+        'Take reviews with claim_next_task(types=["review"]). Read the change and its task, run its checks; edit'
+        " nothing and lock nothing (explain_lock shows files in work). Give your verdict and the needed changes in"
+        " complete_task; hand each repair out as a task of type fix with fixes_task_id."
+    ),
+    "researcher": (
+        'Take questions with claim_next_task(types=["research"]). Find out, with sources, and edit nothing. Answer in'
+        " the summary of complete_task; put facts for several sessions under a key with kv_set, and name that key."
+    ),
+}
+
+
+def for_label(label: str | None) -> tuple[str, ...]:
+    """The texts for a session with this label: how to begin, then its role where it has one of these."""
+    words = (label or "").split()
+    role = next((name for name in ROLES if f"role:{name}" in words), "")
+    if role:
+        return (JOINED, _BEGIN.format(role=role) + ROLES[role])
+    return (JOINED,)
+
 
 TOOLS = (*INSTANCE_TOOLS, *WORKSPACE_TOOLS)

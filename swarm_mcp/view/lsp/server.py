@@ -203,7 +203,7 @@ class Document:
 
     def compare(self) -> Content | None:
         """Read the file. Remember its content if that is the editor's text. None if it has no text to compare."""
-        found = content_of(self.path)
+        found = _content_of(self.path)
         if found is not None:
             is_agreed = is_same(self.text, found.data)
             if is_agreed or (self.agreed is None and not found.state.exists):
@@ -252,7 +252,7 @@ def path_of(uri: str) -> str:
     return path
 
 
-def content_of(path: str) -> Content | None:
+def _content_of(path: str) -> Content | None:
     """Return the present content of a file, or of a missing one; None for one over 1 MiB, or without plain content."""
     now_ns = time.time_ns()
     try:
@@ -271,7 +271,7 @@ def is_same(text: str, data: bytes) -> bool:
         return False  # another encoding: it cannot be compared
 
 
-def lines_in(data: bytes) -> list[str]:
+def _lines_in(data: bytes) -> list[str]:
     """Return the lines of a file's content without their ends."""
     return _plain(data.decode("utf-8", "surrogateescape")).split("\n")
 
@@ -288,7 +288,7 @@ def _plain(text: str) -> str:
 # Notes of saves: the saved text is known as the person's from then on.
 
 
-def is_persons_editor() -> bool:
+def _is_persons_editor() -> bool:
     """Return True unless an agent has started this editor: saves of that are the agent's."""
     if is_marked():
         return False
@@ -329,14 +329,14 @@ def of_lock(lock: Held) -> str:
     return words
 
 
-def of_change(change: Change, first: int, last: int) -> str:
+def _of_change(change: Change, first: int, last: int) -> str:
     """Return ``codex 5f0c2f6e changed lines 10 to 14, not committed``. `first`, `last`: indices in the editor."""
     if not change.lines:
         return f"{change.authors} removed {_counted(change.removed)} here, not committed"
     return f"{change.authors} changed {_lines(first, last)}, not committed"
 
 
-def of_unread(change: Change) -> str:
+def _of_unread(change: Change) -> str:
     """Return the same of a change that the editor has not read, with its lines on the disk."""
     if not change.lines:
         return f"{change.authors} removed {_counted(change.removed)} here on the disk, not committed"
@@ -344,12 +344,12 @@ def of_unread(change: Change) -> str:
     return f"{change.authors} changed {lines} on the disk, not committed"
 
 
-def of_save(name: str, lock: Held) -> str:
+def _of_save(name: str, lock: Held) -> str:
     """Return the warning before a save over a lock."""
     return f"swarm: {name} is {of_lock(lock)}"
 
 
-def of_overwriting(name: str, authors: str) -> str:
+def _of_overwriting(name: str, authors: str) -> str:
     """Return the warning before a save over a content that the editor has not read."""
     by = authors or "another program"
     return f"swarm: {name} was changed on the disk by {by} since this editor read it: saving replaces that"
@@ -434,9 +434,9 @@ class Server(LanguageServer):
         for change in document.changes:
             place = places.of(change)
             if place is not None and (change.lines or not document.is_unread):
-                found.append(self._hint(in_editor, *place, of_change(change, *place)))
+                found.append(self._hint(in_editor, *place, _of_change(change, *place)))
             elif document.is_unread:
-                found.append(self._hint(in_editor, *places.near(change), of_unread(change)))
+                found.append(self._hint(in_editor, *places.near(change), _of_unread(change)))
         return found
 
     def _hint(self, in_editor: list[str], first: int, last: int, said: str) -> types.Diagnostic:
@@ -534,7 +534,7 @@ def made(viewer: str, notes_saves: bool) -> Server:
 
 def serve(viewer: str) -> int:
     """Serve one editor until it says `exit`, or is gone. Return 0 if it has said `shutdown` before."""
-    server = made(viewer, is_persons_editor())
+    server = made(viewer, _is_persons_editor())
     logging.getLogger("pygls").setLevel(logging.CRITICAL)  # `report_server_error` has a line for each error
     # A handle of its own: pygls closes it at the end, and no other text may come between the messages.
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:
@@ -650,7 +650,7 @@ class Desk:
             if marks != document.seen:
                 document.changes = changes(self._viewer, document.path, document.tree.top)
                 found = document.compare()
-                document.on_disk = lines_in(found.data) if found is not None else []
+                document.on_disk = _lines_in(found.data) if found is not None else []
                 document.seen = marks
         except (SwarmError, OSError):
             return False  # a store or a repository that does not answer: the last facts stay, the next look asks again
@@ -673,12 +673,12 @@ class Desk:
         if there is None or agreed is None or there.data == agreed.data or is_same(document.text, there.data):
             return found
         authors = dict.fromkeys(one.authors for one in document.changes)
-        said = of_overwriting(self._name(document), " and ".join([*authors][:MOST_NAMES]))
+        said = _of_overwriting(self._name(document), " and ".join([*authors][:MOST_NAMES]))
         return {**found, str(there.state): said}
 
     def _known_obstacles(self, document: Document) -> dict[str, str]:
         held = [lock for lock in document.held if not lock.is_persons]
-        return {lock.lock_id: of_save(self._name(document), lock) for lock in held}
+        return {lock.lock_id: _of_save(self._name(document), lock) for lock in held}
 
     @staticmethod
     def _name(document: Document) -> str:

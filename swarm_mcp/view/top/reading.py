@@ -61,10 +61,10 @@ class Reader:
         listed = (
             [row for part in parts for row in sessions(part.now, part.tasks, part.edited, self._places, own_id)],
             [row for part in parts for row in locks(part.now, self._places, own_id)],
-            [row for part in parts for row in incident_table(part.incidents, at, self._places)],
+            [row for part in parts for row in _incident_table(part.incidents, at, self._places)],
             [row for part in parts for row in work(part.tasks, part.runs, people.called, at)],
             [row for part in parts for row in uncommitted(part.scope, part.edited, at, self._places)],
-            [row for part in parts for row in unread_table(part.scope, part.unread, at)],
+            [row for part in parts for row in _unread_table(part.scope, part.unread, at)],
         )
         counts = (
             sum(part.now.session_count for part in parts),
@@ -313,7 +313,7 @@ def locks(now: Now, places: Places, own_id: str) -> list[Row]:
     return rows
 
 
-def incident_table(found: list[Incident], at: int, places: Places) -> list[Row]:
+def _incident_table(found: list[Incident], at: int, places: Places) -> list[Row]:
     """Return one row for each refusal and notice, the newest first."""
     rows = []
     for one in found:
@@ -373,7 +373,7 @@ def uncommitted(scope: str, edited: list[Edit], at: int, places: Places) -> list
     ]  # fmt: skip
 
 
-def unread_table(scope: str, messages: list[MessageRow], at: int) -> list[Row]:
+def _unread_table(scope: str, messages: list[MessageRow], at: int) -> list[Row]:
     """Return one row for each message that was not read, the newest first."""
     rows = []
     for one in messages:

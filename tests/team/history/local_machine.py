@@ -27,7 +27,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.locking import acquisition as lock_acquisition
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.sessions import Registration
-from swarm_mcp.team import agent_client, locking, verb
+from swarm_mcp.team import agent_client, verb
 
 from .workers import Taken, work
 
@@ -72,7 +72,7 @@ class LocalMachine:
         (row,) = taken
         self._rows[session, place] = row
         team = taken.confirmation
-        if team is not None and team.state in (locking.SETTLED, locking.GRANTED) and team.fences.get(row.id):
+        if team is not None and team.state in (agent_client.SETTLED, agent_client.GRANTED) and team.fences.get(row.id):
             return Taken(team.fences[row.id], team.is_everywhere)
         end = clock.now() + LATER_SECONDS
         while clock.now() < end:

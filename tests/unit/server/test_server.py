@@ -14,8 +14,8 @@ from support.serving import INITIALIZE, INITIALIZED, Server, ask, call, lines, l
 import swarm_mcp
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain import STATUSES
-from swarm_mcp.server import guidance
-from swarm_mcp.server.tools import all_tools
+from swarm_mcp.server import service
+from swarm_mcp.server.tools import all_tools, instances
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -56,7 +56,7 @@ def test_no_words_for_models_name_a_tool_that_is_not_listed():
     unlisted = {tool.name for tool in tools if not tool.is_listed}
     texts = {tool.name: json.dumps(tool.described()) for tool in tools if tool.is_listed}
     texts.update({path.name: path.read_text() for path in root.glob("skills/**/*.md")})
-    texts["guidance"] = "".join([guidance.JOINED, guidance.SETUP, guidance.PROTOCOL, *guidance.ROLES.values()])
+    texts["guidance"] = "".join([instances.JOINED, service.SETUP, service.PROTOCOL, *instances.ROLES.values()])
     named = {place: found for place, text in texts.items() if (found := unlisted & set(re.findall(r"\w+", text)))}
     # The skill `swarm` and shell commands have a word in common with a tool.
     assert {place: found - {"deregister"} for place, found in named.items() if found - {"deregister"}} == {}

@@ -10,8 +10,8 @@ from support.requirement import requirement
 from swarm_mcp.cli.verbs import NOUNS, all_verbs, words_of
 from swarm_mcp.domain import STATUSES, TYPES
 from swarm_mcp.installation import plugin_source
-from swarm_mcp.server.guidance import ROLES, for_label
 from swarm_mcp.server.tools import all_tools
+from swarm_mcp.server.tools.instances import ROLES, for_label
 
 VERBS = all_verbs()
 NOUN = re.compile(rf"swarm-mcp ({'|'.join(NOUNS)}) ([a-z]+)")

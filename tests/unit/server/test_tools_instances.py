@@ -9,8 +9,8 @@ from support.toolbox import TOOLS, Hands
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.server.calling_session import register_preassigned
-from swarm_mcp.server.guidance import ROLES
 from swarm_mcp.server.tool import NOT_REGISTERED
+from swarm_mcp.server.tools.instances import ROLES
 
 pytestmark = pytest.mark.slow
 
@@ -41,9 +41,9 @@ def test_register_answers_with_the_row_and_what_to_do(ground: Ground, role: str)
 def test_what_models_are_told_names_tools_that_there_are(ground: Ground):
     import re
 
-    from swarm_mcp.server import guidance
+    from swarm_mcp.server.tools import instances
 
-    told = " ".join([guidance.JOINED, *guidance.ROLES.values()])
+    told = " ".join([instances.JOINED, *instances.ROLES.values()])
     words = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", told)) | {"bootstrap", "deregister", "broadcast"}
     arguments = {name for tool in TOOLS.values() for name in tool.properties}
     assert words <= set(TOOLS) | arguments, words - set(TOOLS) - arguments

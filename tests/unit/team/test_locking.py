@@ -14,7 +14,7 @@ from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.locking.acquisition import LockWait, acquire
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.team import locking
+from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamRows
 
 
@@ -81,7 +81,7 @@ def test_what_lies_outside_of_joined_work_trees_is_nobody_elses_business(
 @pytest.mark.parametrize("wanted", ["f", "folder/", "*.py", "", "src/../f"])
 def test_a_grant_says_where_it_holds(ground: Ground, agent: Agent, wanted: str) -> None:
     taken = take(ground, ground.session("ann"), wanted or ground.scope)
-    assert taken.confirmation == locking.TeamGrant(locking.SETTLED, {taken[0].id: 800})
+    assert taken.confirmation == agent_client.TeamGrant(agent_client.SETTLED, {taken[0].id: 800})
     assert agent.asked == [[taken[0].id]]
 
 
