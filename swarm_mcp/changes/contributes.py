@@ -15,4 +15,4 @@ OTHER_WORDS = {
 }  # fmt: skip
 PLACES = {"diff": "steal"}
 TOOLS = ("swarm_mcp.changes.tools",)
-CHECKS = {"undo": "swarm_mcp.changes.undoing:findings", "try": "swarm_mcp.changes.tries.doctor:findings"}
+CHECKS = {"undo": "swarm_mcp.changes.undoing:findings", "try": "swarm_mcp.changes.tries.trial:findings"}

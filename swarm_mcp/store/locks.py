@@ -178,7 +178,7 @@ def release(db: Database, instance: Session, file: str, agent: str = "", fence: 
     reach = reach_of(instance, file, is_new=False)
     refusal = None
     with db.writing() as tx:
-        released = delete_own(tx, instance, reach, agent, fence)
+        released = _end(tx, instance, _found(tx, instance, reach, agent, fence))
         if fence is None or released:
             released += end_for_turn(tx, instance, reach, agent, is_told=not released)
         if not released and fence is not None:
@@ -201,7 +201,7 @@ def _release_granted(db: Database, instance: Session, file: str, agent: str, loc
         return 0
 
     with db.writing() as tx:
-        released = release_granted(tx, instance, lock_id, agent)
+        released = _end(tx, instance, tx.rows(_GRANTED, (instance.id, lock_id, agent, agent), Lock))
         if released and has_turn_files():
             end_for_turn(tx, instance, reach_of(instance, file, is_new=False), agent)
     return released
@@ -341,19 +341,6 @@ _HELD = (
 _GRANTED = f"{_HELD} AND c.id = ? AND (? = '' OR c.agent = ?)"
 
 AT_ONCE = 200  # leases that are looked at together
-
-
-def delete_own(tx: Transaction, instance: Session, reach: Reach, agent: str, fence: int | None) -> int:
-    """Inside a transaction: delete this session's locks on that very path or pattern; how many it still held.
-
-    `agent` and `fence` as in ``locks.release``.
-    """
-    return _end(tx, instance, _found(tx, instance, reach, agent, fence))
-
-
-def release_granted(tx: Transaction, instance: Session, lock_id: str, agent: str) -> int:
-    """Do as `release`, for the one lock of this id."""
-    return _end(tx, instance, tx.rows(_GRANTED, (instance.id, lock_id, agent, agent), Lock))
 
 
 def _end(tx: Transaction, instance: Session, locks: list[Lock]) -> int:

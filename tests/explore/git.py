@@ -14,7 +14,7 @@ from typing import Any
 
 from explore.ground import FILES, TEXT, files
 from swarm_hook_core.process import Result
-from swarm_mcp.changes.commit.apart import Git
+from swarm_mcp.changes.commit.git import Git
 from swarm_mcp.changes.commit.landing import Workshop
 
 NEW = "0" * 40  # the object of a content that only the work tree has

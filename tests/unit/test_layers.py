@@ -158,10 +158,6 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
     assert mistakes() == []
 
 
-# The circle of two that is left: a module, and the one that it names types of.
-STILL_FOR_TYPES = {
-    "swarm_mcp.changes.commit.apart": "swarm_mcp.changes.commit.landing",
-}
 # The most modules of ours in a short command.
 MOST_IN_COMMAND = {"locks": 68, "status": 95, "lock f --detach --ttl 60": 107}  # with a cleaning that is due
 
@@ -195,8 +191,6 @@ def test_modules_of_the_coordinator_import_each_other_in_no_circle_not_even_for_
                 graph[name] |= {part if part in files else str(node.module) for part in parts}
             elif isinstance(node, ast.Import):
                 graph[name] |= {alias.name for alias in node.names}
-    for name, other in STILL_FOR_TYPES.items():
-        graph[name].remove(other)
     TopologicalSorter({name: (found - {name}) & set(files) for name, found in graph.items()}).prepare()
 
 

@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from swarm_hook_core.state import make_private, open_private, state_dir, write_private
-from swarm_mcp.changes.commit.apart import NO_FILE, Entry, Git, bring, last_words
+from swarm_mcp.changes.commit.git import NO_FILE, Entry, Git, bring, last_words
 from swarm_mcp.errors import Refused
 
 Rewritten = dict[str, tuple[Entry, Entry]]  # path -> entry as staged, entry in the commit

@@ -22,7 +22,7 @@ from swarm_hook_core.traces.versions.lines import Fold, NoLines
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import IS_PROGRAM, History, Moment
 from swarm_hook_core.watching.records import read
-from swarm_mcp.changes.commit.apart import Git
+from swarm_mcp.changes.commit.git import Git
 from swarm_mcp.changes.dirty import LINK, NONE, PROGRAM, SUBMODULE, DirtyFile, object_id
 from swarm_mcp.changes.owners import A_PERSON, session_in_words
 from swarm_mcp.changes.patch import result_of

@@ -29,7 +29,7 @@ from typing import NamedTuple
 from swarm_hook_core.repository import Tree
 from swarm_hook_core.state import make_private, open_private, state_dir, write_private
 from swarm_hook_core.untrusted_text import command
-from swarm_mcp.changes.commit.apart import Git, split
+from swarm_mcp.changes.commit.git import Git, split
 from swarm_mcp.changes.tries.picture import GONE, PRESENT, STORED, Content
 from swarm_mcp.errors import Refused
 

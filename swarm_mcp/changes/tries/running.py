@@ -18,7 +18,7 @@ from swarm_hook_core.kernel import namespace
 from swarm_hook_core.repository import Tree
 from swarm_hook_core.state import make_private, write_private
 from swarm_mcp import processes
-from swarm_mcp.changes.commit.apart import Git, last_words, split
+from swarm_mcp.changes.commit.git import Git, last_words, split
 from swarm_mcp.changes.commit.landing import Moved
 from swarm_mcp.changes.tries import folder as folders
 from swarm_mcp.changes.tries import space

@@ -15,18 +15,21 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from swarm_hook_core.repository import Tree
+from swarm_hook_core.repository import Tree, tree_over
 from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.changes.owners import PERSONS, Owners
+from swarm_mcp.changes.tries import folder, running
 from swarm_mcp.changes.tries.folder import place_of
 from swarm_mcp.changes.tries.picture import Chosen, Group, Picture, Wanted, groups_of
-from swarm_mcp.changes.tries.running import Result, Run
+from swarm_mcp.changes.tries.running import BOUND, COPY, MEMORY, OVERLAY, Result, Run
 from swarm_mcp.changes.tries.space import Command
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import say, show
-from swarm_mcp.errors import Refused, UsageError
+from swarm_mcp.doctor.own_checks import Asked
+from swarm_mcp.errors import Refused, SwarmError, UsageError
 from swarm_mcp.folders import current_scope
+from swarm_mcp.runtimes.base import Finding
 
 Session = tuple[str, str]
 
@@ -385,3 +388,46 @@ def _possessive(name: str) -> str:
     if name == "you":
         return "your"
     return f"{name}'s"
+
+
+# The finding of `swarm-mcp doctor`: the way in the checkout here, and the folders that are kept.
+
+
+_WORDS = {
+    OVERLAY: "commands run at this checkout's path, in an overlay over it",
+    MEMORY: "commands run at this checkout's path, in an overlay with its files in memory",
+    BOUND: "commands run at this checkout's path, in a copy of its files",
+    COPY: "commands run in a copy of its files elsewhere",
+}
+
+
+def findings(asked: Asked) -> Finding:
+    """Return the way of `swarm-mcp try` in the work tree here."""
+    tree, kept = tree_over(os.path.realpath(current_scope(asked.scope_flag))), folder.kept()
+    details: dict[str, Any] = {
+        "kept": [{"top": one.top, "bytes": one.bytes, "command": one.command or None} for one in kept]
+    }
+    words = folder.in_words(kept)
+    if words:
+        words = f"; {words}"
+    if tree is None:
+        return Finding("try", "info", f"no repository here{words}", details=details)
+    try:
+        details["way"] = _way(tree)
+    except SwarmError as error:
+        return Finding("try", "info", f"nothing can be tried here: {error}{words}", details=details)
+    return Finding("try", "ok", f"{_WORDS[details['way']]}{words}", details=details)
+
+
+def _way(tree: Tree) -> str:
+    """Return the way in this work tree. A command that does nothing shows if an overlay works; nothing is copied."""
+    picture, found = Picture(tree.top), running.ways(tree)
+    overlays = [way for way in found if way in (OVERLAY, MEMORY)]
+    if overlays:
+        try:
+            with Run(tree, picture, Chosen({}, []), Command(["true"], tree.top, os.environ), is_caught=True) as run:
+                run.begin(overlays)
+                return run.end().way
+        except Refused:  # the kernel, or the file system, has none
+            pass
+    return next(way for way in found if way not in overlays)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from swarm_hook_core.repository import Tree
 from swarm_hook_core.state import make_private, write_private
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_mcp.changes.commit.apart import Git
+from swarm_mcp.changes.commit.git import Git
 from swarm_mcp.changes.dirty import present, state_now
 from swarm_mcp.changes.planning import Plan
 from swarm_mcp.changes.tries.folder import Folder, place_of, remove

@@ -25,8 +25,8 @@ from swarm_hook_core.traces.versions.lines import lines_of
 from swarm_hook_core.traces.versions.locked import Kept
 from swarm_hook_core.traces.versions.stored import contents_below
 from swarm_hook_core.watching.records import read_resolved
-from swarm_mcp.changes.commit import apart
-from swarm_mcp.changes.commit.apart import Git
+from swarm_mcp.changes.commit.git import Git
+from swarm_mcp.changes.commit.git import bring as bring_there
 from swarm_mcp.changes.writing import LINK, ChangedMeanwhile, FileUndo, Record, write
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.locking.restore import Restoring
@@ -217,7 +217,7 @@ def test_a_commit_s_rewritten_file_while_it_comes(world: World, is_removed: bool
 
     def bring() -> None:
         (world.repo / "sub/deep.md").write_text(TEXT)
-        apart.bring(git_there, change)
+        bring_there(git_there, change)
 
     for number in swap.before_each_call(bring):
         assert swap.seen() == swap.before, f"the link came before call {number}"

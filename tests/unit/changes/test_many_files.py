@@ -19,7 +19,7 @@ from swarm_hook_core.shell.programs.git import uncommitted
 from swarm_hook_core.stakes import sweeps
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import file_changes
-from swarm_mcp.changes.commit.apart import Git
+from swarm_mcp.changes.commit.git import Git
 from swarm_mcp.store.database import Transaction
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]

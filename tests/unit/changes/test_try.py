@@ -22,7 +22,7 @@ from support.fixtures import wait_for
 from support.world import Agent, World, git
 
 from swarm_hook_core.repository import tree_over
-from swarm_mcp.changes.tries import doctor, folder, picture, running
+from swarm_mcp.changes.tries import folder, picture, running, trial
 from swarm_mcp.changes.tries.running import BOUND, COPY, OVERLAY
 from swarm_mcp.doctor.own_checks import Asked
 
@@ -340,7 +340,7 @@ def test_the_command_of_a_try_is_read(world: World) -> None:
 
 def test_doctor_names_the_way_and_the_kept_folders(world: World, way: str) -> None:
     tried(world, "--keep", code="echo more >> notes.md; mkdir -p build; echo made > build/made")
-    finding = doctor.findings(Asked(str(world.repo), ()))
+    finding = trial.findings(Asked(str(world.repo), ()))
     assert finding.status == "ok" and finding.details["way"].startswith((way, COPY))
     assert {one["top"] for one in finding.details["kept"]} == {str(world.repo)}
     assert "made > build/made` wrote are kept (`swarm-mcp try --diff`)" in finding.message
@@ -372,7 +372,7 @@ def test_a_missing_program_and_the_folder_of_the_caller(world: World, way: str) 
 def test_doctor_copies_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for way in (BOUND, COPY):
         monkeypatch.setattr(running, "ways", lambda _tree, way=way: [way])
-        assert doctor.findings(Asked(str(world.repo), ())).details == {"kept": [], "way": way}
+        assert trial.findings(Asked(str(world.repo), ())).details == {"kept": [], "way": way}
     assert folder.kept() == []
 
 

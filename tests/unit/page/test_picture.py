@@ -12,7 +12,7 @@ from swarm_mcp.view.overview.now import Hold, Line
 from swarm_mcp.view.overview.work import NOTHING
 from swarm_mcp.view.page import live
 from swarm_mcp.view.page.live import Edited
-from swarm_mcp.view.page.picture import MOST_LANES, MOST_ROWS, ROW, THINNEST, picture
+from swarm_mcp.view.page.rendering import MOST_LANES, MOST_ROWS, ROW, THINNEST, picture
 
 SINCE, UNTIL = 1000, 2000
 
