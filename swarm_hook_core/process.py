@@ -271,7 +271,7 @@ def _followed(pid: int, started: str) -> str:
         handle = os.pidfd_open(pid)
     except OSError:  # it has ended, or an old kernel, or too many open files
         return ""
-    now = start_time(pid)  # after the handle: a pid that is used again has another start, or the handle tells of the end
+    now = start_time(pid)  # after the handle: a pid that is used again has another start, or the handle tells it
     if now == started:
         while len(_handles) >= MOST_FOLLOWED:
             os.close(_handles.popitem()[1])

@@ -95,7 +95,8 @@ HOOKS = [
 
 
 @pytest.mark.parametrize(
-    ("command", "never"), {"git push origin main": {"ls-files", "diff-index", "diff-files"}, COMMIT: {"ls-files"}}.items()
+    ("command", "never"),
+    {"git push origin main": {"ls-files", "diff-index", "diff-files"}, COMMIT: {"ls-files"}}.items(),
 )
 def test_git_is_asked_only_for_files_that_a_command_can_touch(
     pair: tuple[Player, Player], work: Path, command: str, never: set[str], monkeypatch: pytest.MonkeyPatch
