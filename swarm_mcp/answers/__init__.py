@@ -6,7 +6,6 @@ folder, empty for all. Texts of sessions are unescaped; commands and views escap
 
   people     the names of sessions and of machines; rows of sessions as JSON, strangers' parts left out
   size       room in an answer, paging of lists that need more, cells of a text at a terminal
-  timeline   all past events, those about locks among them
+  timeline   all past events, those about locks among them; refusals and notices, and their words on every screen
   work       tasks, messages and workers; changed, uncommitted files and their authors
-  incidents  refusals and notices as one model, and their words on every screen
 """

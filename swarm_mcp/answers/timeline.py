@@ -106,7 +106,7 @@ KINDS = (
     "acquired", "released", "denied", "requested", "transferred", "lapsed", "stolen", "reclaimed", "deadlock",
     "altered", "restored", "renewed", "turn ended", "joined", "left", "attempted", "lowered", "noticed",
 )  # fmt: skip
-# kinds that are refusals or notices (``incidents``)
+# kinds that are refusals or notices (`Incident`)
 DENIED, DEADLOCK, ALTERED, NOTICED = "denied", "deadlock", "altered", "noticed"
 # an agent's attempt at an action for persons; a lowered protection of the sessions there
 ATTEMPTED, LOWERED = "attempted", "lowered"
@@ -282,7 +282,7 @@ def _happening(row: Event, shown: dict[str, Any], people: People) -> Happening:
 
 # Refusals and notices: one model for all that kept a session from a write, or warned its model of one.
 #
-# Each is one event of the store (`Happening`), for any reason, which `Incident` puts into words.
+# Each is one event of the store (`Happening`), for any reason. `Incident` has the words.
 
 
 # The words for a refusal or a notice, alike on every screen: its reason, and the whole of it in one line.
@@ -391,7 +391,7 @@ class Incident(NamedTuple):
 
     id, at, scope  of its event: number, Unix seconds, checkout
     level          `REFUSED`, or `NOTICE`: the call went ahead, and its model was told
-    reason         the obstacle, a key of ``incident_words.REASONS``
+    reason         the obstacle, a key of `REASONS`
     who, name      id and name of the session that made the call; `agent`: its subagent
     file           absolute path of the write; empty if it is about no file
     tool, command  the call, and the part of a command that is meant

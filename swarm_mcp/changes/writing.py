@@ -1,4 +1,4 @@
-"""Writing the files of an undo, all or none; the undos that were made, so that each can be undone.
+"""Writing the files of an undo together; the undos that were made, so that each can be undone.
 
     <state>/undos/<id>.json       an undo that is over
     <state>/undos/<id>.<number>.before, .after     its contents of files without versions
@@ -312,7 +312,7 @@ def _write(path: str, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-# Writing: all files, or none.
+# Writing all files together.
 
 
 class ChangedMeanwhile(SwarmError):

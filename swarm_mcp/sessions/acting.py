@@ -218,7 +218,7 @@ def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
 
 
 def _caller(store: Store, scope: str) -> tuple[Session | None, list[Session] | None]:
-    """Return the session that runs this process, without one the agents' in the scope (None at a person's terminal)."""
+    """Return the session of this process; else the sessions of the scope's agents, or None at a person's terminal."""
     around = agents_around(store)
     row = _owner(store, around)
     if row is None and _at_terminal() and not around:
@@ -529,7 +529,7 @@ def viewer_identity(store: Store, args: Given) -> str:
     if args.value("--as") or os.environ.get(OWN_ID, "").strip():
         try:
             row = find_acting_session(store, args, reads=True)
-        except UnknownInstance:
+        except UnknownInstance:  # the reader is this shell then
             return onlooker_identity(store)
     else:
         row, _ = _caller(store, current_scope(args.value("--scope")))

@@ -1,14 +1,12 @@
 """Locks that also hold on other machines: a team's PostgreSQL server, and this machine's copy of its locks.
 
 protocol      the messages between machine and server, and the overlap of regions; needs no PostgreSQL
-server        the calls of the team's server, one round trip each
+server        connections to the team's server, and its calls, one round trip each
 migrations    its schema: ``schema/``, applied by ``swarm-mcp team init``
 places        the object of a lock as a path from the top of a work tree
 replica       the server's log, applied to this machine's store
 store_rows    locks, places and sessions of other machines in the store; ``store_documents`` has the rest
-outbox        messages to sessions of other machines, which wait in the store to be posted
-comparison    the difference between this machine and the server
-following     one repository: apply the log, post changes, have locks confirmed
+mirror        the difference between this machine and the server, and its posting
 talk          the talk with one server, in three threads
 agent         the team agent: it answers verbs (``agent_client``), and keeps a talk with each server
 contributes   all that the other packages take from this one; none of them imports it

@@ -1,4 +1,4 @@
-"""This machine as the team's server knows it in one repository, and the posting of what it has yet to know.
+"""This machine as the team's server knows it in one repository, and the posting of the rest.
 
 No verb waits for it: changes that the server cannot take now are posted with the next look. A lock that the team has
 granted to another session is removed here, and its holder is told.

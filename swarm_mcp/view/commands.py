@@ -39,7 +39,7 @@ def lsp(_args: Arguments) -> int:
     example: swarm-mcp lsp
     """
     try:
-        from swarm_mcp.view.lsp.server import serve
+        from swarm_mcp.view.lsp import serve
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in LSP_NEEDED:
             raise

@@ -7,7 +7,7 @@
 No file of the work tree is written, but for those that hooks rewrite, as for `git commit`. The shared index changes
 only where the commit does.
 
-The commit is made with a private index, of which others see nothing. Hooks get that index (GIT_INDEX_FILE), as those of
+The commit is made with a private index that others do not see. Hooks get that index (GIT_INDEX_FILE), as those of
 `git commit` do; a hook that stages something changes the commit. If the work tree has other uncommitted changes than
 the commit's, the hooks run in a work tree apart.
 """

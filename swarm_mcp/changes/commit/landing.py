@@ -35,6 +35,7 @@ try:
 except ImportError:  # Windows: two commits at one moment are told apart by git's own locks alone
     fcntl = None  # type: ignore[assignment]
 
+_GUARDIAN = f"import sys; from {__name__} import guardian; guardian(*sys.argv[1:])"
 SIDE = "index.swarm"  # beside git's index: its inode proves that a lock is ours
 PATIENCE = 5.0  # seconds to wait for another git command's lock
 GUARDIAN_SECONDS = 10.0
@@ -93,7 +94,7 @@ class Workshop:
         """Move HEAD's branch from `old` to `new`, and replace the shared index.
 
         ``mend(path)`` writes the coming index to `path`, while the present one is locked. `rewritten`: for files that
-        the hooks have changed apart from the work tree (``apart.bring``). Raises Moved, Refused.
+        the hooks have changed apart from the work tree (``git.bring``). Raises Moved, Refused.
         """
         index = git.path("index")
         side = self._side
@@ -163,7 +164,7 @@ class Workshop:
         if os.name != "posix":
             return None
         return subprocess.Popen(
-            [sys.executable, "-m", "swarm_mcp.changes.commit.guardian", self.top, self.own],
+            [sys.executable, "-c", _GUARDIAN, self.top, self.own],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
@@ -175,7 +176,7 @@ class Workshop:
             pass  # it ends by itself
 
 
-def guard(top: str, own: str) -> None:
+def guardian(top: str, own: str) -> None:
     """Wait until no process commits in the work tree `top`, then clear up behind one that died."""
     with Workshop(top, own):
         pass

@@ -323,7 +323,7 @@ def _new_time(own: int, last: int) -> int:
     return at_ns
 
 
-# What tries keep on the disk: in words, and its end after seven days.
+# The folders of tries that are kept on the disk: in words, and their end after seven days.
 
 AGE_SECONDS = 7 * 86400
 
@@ -370,7 +370,7 @@ def _read(path: str) -> Kept:
 
 
 def in_words(rows: Sequence[Kept]) -> str:
-    """Return what tries keep in words; empty for nothing, and for less than a MiB of ignored files."""
+    """Return the contents of kept folders in words; empty for nothing, and for less than a MiB of ignored files."""
     argvs = [one.command for one in rows if one.command]
     found = [f"the files that {command(argv)} wrote are kept (`swarm-mcp try --diff`)" for argv in argvs]
     size = sum(one.bytes for one in rows if not one.command) >> 20

@@ -271,7 +271,7 @@ class _Moving(Exception):
 
 
 def answer_whose(args: Arguments, trial: Trial, command: Command) -> int:
-    """Answer whose lines make the command fail. Return the exit code."""
+    """Name the authors of the lines that make the command fail. Return the exit code."""
     jobs = args.number("--jobs", 1)
     if jobs < 1:
         raise UsageError("--jobs wants a number from 1 on")

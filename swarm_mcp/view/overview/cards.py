@@ -23,8 +23,20 @@ from swarm_mcp.changes.owners import A_PERSON, PERSONS
 from swarm_mcp.domain import REMOTE, SYSTEM, Denial, Message, Run, Session, Task, onlooker
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.now import COUNTED, FileNow, Hold, Line, Now, SessionNow, files_of, lines, near
-from swarm_mcp.view.overview.work import Names, Share, Work
+from swarm_mcp.view.overview.now import (
+    COUNTED,
+    FileNow,
+    Hold,
+    Line,
+    Names,
+    Now,
+    SessionNow,
+    Share,
+    Work,
+    files_of,
+    lines,
+    near,
+)
 
 HOUR = 3600
 OFTEN = 3  # refusals in an hour after which a session is stuck

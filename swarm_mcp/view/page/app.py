@@ -35,7 +35,7 @@ from swarm_mcp.answers.work import journal_marks
 from swarm_mcp.domain import onlooker
 from swarm_mcp.errors import StoreUnavailable, SwarmError, UsageError
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.work import Work
+from swarm_mcp.view.overview.now import Work
 from swarm_mcp.view.page.live import Edited, Live, Looker, Rendered
 from swarm_mcp.view.page.rendering import MOST_CHECKOUTS, Asked, Look, Page, View, environment
 from swarm_mcp.view.page.views import FILE, KEPT, NOW, QUEUES, SESSION, TASK, TIMELINE, WORK, WORKER, WORKERS_VIEW
@@ -189,7 +189,7 @@ def application(
 ) -> Guarded:
     """Return the whole page behind `keys`. `viewer` and `own_id` are the identity and the session of the reader.
 
-    `is_persons`: as of ``acting.outcome``.
+    `is_persons`: as of `outcome`.
     """
     looker, templates = Looker(open_store), environment()
     rendered = Rendered(looker)

@@ -17,7 +17,7 @@ from swarm_mcp.answers.work import journal_marks
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.calls import StoreWatcher
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.work import NOTHING, Work, work
+from swarm_mcp.view.overview.now import NOTHING, Work, work
 
 GAP_SECONDS = 0.2  # between two words to the pages
 REST_SECONDS = 15.0  # then they are told in any case: times go on, leases lapse, sessions die

@@ -24,8 +24,7 @@ from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import Happening, Timeline, around_name, incident_of
 from swarm_mcp.domain import ENDED, SYSTEM
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.now import Hold, Line, near
-from swarm_mcp.view.overview.work import EDITED, NOTHING, Work
+from swarm_mcp.view.overview.now import EDITED, NOTHING, Hold, Line, Work, near
 
 LONGEST = 4000  # characters of one text of a session
 NO_TIME = "at an unknown time"

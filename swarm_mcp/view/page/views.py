@@ -42,8 +42,19 @@ from swarm_mcp.locking.explaining import explanation, history
 from swarm_mcp.locking.restore import Restoring
 from swarm_mcp.runtimes import user_settings
 from swarm_mcp.view.overview.cards import HOUR, READ, cards, last_entries, record_marks, session_whole, word
-from swarm_mcp.view.overview.now import COUNTED, FILES, Hold, Now, lines, near, now
-from swarm_mcp.view.overview.work import Names, OwnedFile, edit_events, owned_file
+from swarm_mcp.view.overview.now import (
+    COUNTED,
+    FILES,
+    Hold,
+    Names,
+    Now,
+    OwnedFile,
+    edit_events,
+    lines,
+    near,
+    now,
+    owned_file,
+)
 from swarm_mcp.view.page.rendering import MARKS, MOST_CHECKOUTS, PERSON, Look, Page, View, colours, numbered, picture
 
 # A file: its locks and waiters, the answer to a write now, and the history of its locks.

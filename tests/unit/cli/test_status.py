@@ -20,7 +20,7 @@ from swarm_mcp.cli.help_page import show_front_page
 from swarm_mcp.errors import UsageError
 from swarm_mcp.runtimes import user_settings
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.work import work
+from swarm_mcp.view.overview.now import work
 from swarm_mcp.view.top.picture import Wish
 from swarm_mcp.view.top.reading import Reader
 

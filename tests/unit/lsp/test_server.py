@@ -8,8 +8,8 @@ import pytest
 from support.editor import ALL, Editor, uri_of
 from support.world import TEXT, World
 
-from swarm_mcp.view.lsp import server
-from swarm_mcp.view.lsp.server import Desk, opened, path_of
+from swarm_mcp.view import lsp
+from swarm_mcp.view.lsp import Desk, opened, path_of
 
 pytestmark = pytest.mark.slow
 
@@ -154,10 +154,10 @@ def test_a_look_at_the_disk_between_a_write_and_its_message_hides_no_save(world:
     document.begin_save()
     path.write_text(document.text)
     document.compare()  # a poll, or hints after a pause
-    assert server.note(document)
+    assert lsp.note(document)
     document.begin_save()
     document.compare()
-    assert not server.note(document)  # the second save changed nothing
+    assert not lsp.note(document)  # the second save changed nothing
 
 
 def test_saves_of_an_agent_s_editor_are_not_a_person_s(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,7 +292,7 @@ def _rows(world: World) -> object:
 
 def test_without_the_package_the_next_step_is_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pygls.lsp.server", None)
-    monkeypatch.delitem(__import__("sys").modules, "swarm_mcp.view.lsp.server", raising=False)
+    monkeypatch.delitem(__import__("sys").modules, "swarm_mcp.view.lsp", raising=False)
     done = world.ground.swarm("lsp")
     assert done.code == 1 and done.err.count("\n") == 1
     assert "it needs the missing package pygls" in done.err and "[lsp]" in done.err

@@ -24,8 +24,7 @@ from swarm_mcp.view.overview.cards import (
     Card,
     cards,
 )
-from swarm_mcp.view.overview.now import now
-from swarm_mcp.view.overview.work import NOTHING, Names, Work, Written, edit_events, work
+from swarm_mcp.view.overview.now import NOTHING, Names, Work, Written, edit_events, now, work
 
 
 def cards_of(store, scope: str, found: Work = NOTHING, viewer: str = "") -> list[Card]:

@@ -18,7 +18,7 @@ from swarm_mcp.errors import Deadlock, StoreUnavailable
 from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.view.overview import work
+from swarm_mcp.view.overview import now
 from swarm_mcp.view.overview.now import Line, Lines, Obstacle
 from swarm_mcp.view.page.app import HEADERS, Keys, application
 from swarm_mcp.view.page.rendering import environment
@@ -380,15 +380,15 @@ def test_no_content_is_shown_of_files_elsewhere_or_ignored_ones(world: World, pa
 
 
 def test_git_is_asked_again_only_after_a_change(world: World, listening) -> None:
-    asked = listening(work, "changed_files")
+    asked = listening(now, "changed_files")
     world.write("notes.md", "mine\n")
     with world.store() as store:
         given = store, People(store), str(world.repo), str(world.repo / "notes.md")
         for _ in range(3):
-            assert work.owned_file(*given).lines[-1].text == "mine"
+            assert now.owned_file(*given).lines[-1].text == "mine"
         assert len(asked) == 1
         world.write("notes.md", "more\n")
-        assert work.owned_file(*given).lines[-1].text == "more"
+        assert now.owned_file(*given).lines[-1].text == "more"
     assert len(asked) == 2
 
 
@@ -399,7 +399,7 @@ def test_of_a_long_file_the_lines_around_a_change_are_shown(world: World) -> Non
     me.edit("notes.md", "line 5\n", "FIVE\n")
     me.edit("notes.md", "line 30\n", "")
     with world.store() as store:
-        found = work.owned_file(store, People(store), str(world.repo), str(world.repo / "notes.md"))
+        found = now.owned_file(store, People(store), str(world.repo), str(world.repo / "notes.md"))
     assert [(one.kind, one.number, one.text) for one in found.lines] == [
         ("gap", 3, ""), *(("same", at, f"line {at - 1}") for at in (3, 4, 5)),
         ("removed", 6, "line 5"), ("added", 6, "FIVE"), *(("same", at, f"line {at - 1}") for at in (7, 8, 9)),

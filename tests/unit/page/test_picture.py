@@ -8,8 +8,7 @@ from support.fixtures import time_limit
 
 from swarm_mcp.answers.timeline import Happening, Timeline
 from swarm_mcp.answers.work import Edit
-from swarm_mcp.view.overview.now import Hold, Line
-from swarm_mcp.view.overview.work import NOTHING
+from swarm_mcp.view.overview.now import NOTHING, Hold, Line
 from swarm_mcp.view.page import live
 from swarm_mcp.view.page.live import Edited
 from swarm_mcp.view.page.rendering import MOST_LANES, MOST_ROWS, ROW, THINNEST, picture

@@ -1,6 +1,7 @@
-"""The language server: the locks over a file and its uncommitted changes, as a person may see them, for an editor.
+"""A language server for the person at the keyboard: the locks on open files, and the authors of their changes.
 
-The editor's requests and notifications come over standard input and output.
+It reads the store and the traces, and writes neither: only a save is noted, beside the versions of sessions. The open
+documents are read anew after commits to the store and changes on the disk.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from swarm_mcp.server.calls import StoreWatcher
 from swarm_mcp.sessions.acting import TERMINAL, agents_around, is_marked
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import reach_of, rule, with_names
-from swarm_mcp.view.overview.work import marks_of
+from swarm_mcp.view.overview.now import marks_of
 from swarm_mcp.view.top.pane import end, started
 from swarm_mcp.view.top.pane import lines_of as output_of
 
