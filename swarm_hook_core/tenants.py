@@ -39,7 +39,7 @@ from swarm_hook_core.stakes.writes import judge as of_sessions
 from swarm_hook_core.traces import NOTICE, journal
 from swarm_hook_core.traces.head import LATELY_SECONDS, commit_of, known_branches
 from swarm_hook_core.traces.head.movement import BRANCHES, Commit, only_in
-from swarm_hook_core.traces.head.wording import AGAIN, lost, tree_has_gone, working
+from swarm_hook_core.traces.head.news import AGAIN, lost, tree_has_gone, working
 from swarm_hook_core.traces.trail import Trail, asked_trail
 from swarm_hook_core.untrusted_text import command, named
 from swarm_hook_core.wording import duration

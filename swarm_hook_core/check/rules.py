@@ -36,7 +36,7 @@ from swarm_hook_core.state import (
     shares_locks,
 )
 from swarm_hook_core.traces.trail import Trail
-from swarm_hook_core.traces.versions.locked import Kept
+from swarm_hook_core.traces.versions import Kept
 from swarm_hook_core.untrusted_text import token
 from swarm_hook_core.watching import edits, records, watch
 
@@ -561,12 +561,12 @@ def merge(check: Check, verdict: Verdict) -> None:
     merges = check.merges
     if verdict.denial is not None or not merges:
         return
-    from swarm_hook_core.traces import merged_writes
+    from swarm_hook_core.traces import whole_writes
 
-    verdict.input = merged_writes.input_with(check.config, check.call, merges.values())
-    words = merged_writes.words(merges, token(check.session.label, "identity"))
+    verdict.input = whole_writes.input_with(check.config, check.call, merges.values())
+    words = whole_writes.words(merges, token(check.session.label, "identity"))
     verdict.notice = joined(words, verdict.notice)
-    verdict.noted += merged_writes.notices(merges, words)
+    verdict.noted += whole_writes.notices(merges, words)
 
 
 def watch_command(check: Check, verdict: Verdict) -> None:

@@ -17,14 +17,12 @@ from swarm_hook_core.lookup import LockReader, Session
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.shell.programs.git.table import is_subcommand
 from swarm_hook_core.stakes import stash
-from swarm_hook_core.stakes.files import Changed, Files, Stake
-from swarm_hook_core.stakes.owners import BUILT, PERSON, Authors
+from swarm_hook_core.stakes.owners import BUILT, PERSON, Authors, Changed, Files, Stake
 from swarm_hook_core.stakes.sweeps import Sweeps
 from swarm_hook_core.stakes.wording import Theirs, also_in, changed, joined
-from swarm_hook_core.traces import NOTICE, OFF, keeping, merged_writes, texts
+from swarm_hook_core.traces import NOTICE, OFF, keeping, whole_writes
 from swarm_hook_core.traces.file_changes import Patience
-from swarm_hook_core.traces.looks import has_read
-from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.meetings import Meetings, has_read
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import token
 
@@ -90,13 +88,13 @@ class _Judgement:
 
     def _is_kept(self, stake: Stake) -> bool:
         """Return True if the call's new content of the file keeps all uncommitted lines."""
-        return stake.is_replaced and texts.keeps(self.meetings, self.effects, stake.spelled, stake.path)
+        return stake.is_replaced and whole_writes.keeps(self.meetings, self.effects, stake.spelled, stake.path)
 
     def _is_merged(self, stake: Stake) -> bool:
         """Return True if the call's new content of the file is merged with the uncommitted lines."""
         if not stake.is_replaced:
             return False
-        return merged_writes.is_merged(self.meetings, self.effects, stake.spelled, stake.path)
+        return whole_writes.is_merged(self.meetings, self.effects, stake.spelled, stake.path)
 
     def _of_files(self, stakes: list[Stake]) -> Verdict:
         """Return the Verdict about a person's work in files that the call names, or in folders that it removes."""
@@ -127,7 +125,7 @@ class _Judgement:
             more = also_in(traces, self.meetings, Patience(trail.changes), self.identity)
             theirs_too = changed(traces, self.identity, self.now)
             also = joined(f"Others' uncommitted changes would go, too: {theirs_too}.", more)
-        text = theirs.denial(first.by, deed, also) + merged_writes.way(trail.unmerged)
+        text = theirs.denial(first.by, deed, also) + whole_writes.way(trail.unmerged)
         denial = Denial(first.path, None, text, loss=loss)
         denial.short, denial.question = theirs.shortly(deed), theirs.question(deed, first.by)
         return Verdict(denial)

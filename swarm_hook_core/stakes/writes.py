@@ -25,15 +25,13 @@ from swarm_hook_core.traces import (
     head,
     journal,
     keeping,
-    looks,
-    merged_writes,
     seen,
-    texts,
+    whole_writes,
 )
 from swarm_hook_core.traces.file_changes import Patience
 from swarm_hook_core.traces.head import news
 from swarm_hook_core.traces.head.shared import Shared
-from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.meetings import Meetings, note_looks
 from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import token
@@ -167,7 +165,7 @@ class _Judgement:
             trace = self.meetings.unseen(path, resolved, not is_lost)
             is_awaited = trace is not None and trace.is_pending and self.waits
             # A stale text that may be merged waits for the other write, as an edit does.
-            if is_awaited and (not is_lost or (how == REPLACE and merged_writes.can_merge(self.config, self.call))):
+            if is_awaited and (not is_lost or (how == REPLACE and whole_writes.can_merge(self.config, self.call))):
                 trace = self.meetings.wait_for_write(path, resolved, self.own_at_ns, once=not is_lost)
             if trace is None:
                 continue
@@ -187,13 +185,13 @@ class _Judgement:
 
     def _keeps(self, path: str, resolved: str, how: str) -> bool:
         """Return True if the new content of the file is known and keeps the other session's changes."""
-        return how == REPLACE and texts.keeps(self.meetings, self.effects, path, resolved)
+        return how == REPLACE and whole_writes.keeps(self.meetings, self.effects, path, resolved)
 
     def _passes(self, path: str, resolved: str, how: str, trace: Trace) -> bool:
         """Return True if the call's new content keeps the other session's changes, or is merged with them."""
         if how != REPLACE:
             return False
-        return self._keeps(path, resolved, how) or merged_writes.is_merged(
+        return self._keeps(path, resolved, how) or whole_writes.is_merged(
             self.meetings, self.effects, path, resolved, trace
         )
 
@@ -315,7 +313,7 @@ class _Judgement:
         self.trail.wrote(dict.fromkeys([*written, *(trace.path for trace, _how, _by in met)]), is_beside_others=True)
         self.trail.note_unnamed(self.effects)
         if self.effects is not None and self.effects.reads:
-            looks.note(self.trail, self.meetings, self.effects.reads, set(written))
+            note_looks(self.trail, self.meetings, self.effects.reads, set(written))
         return written
 
     # ------------------------------------------------------------------------------------------- words
@@ -331,7 +329,7 @@ class _Judgement:
         also = wording.also_in(traces, self.meetings, Patience(self.trail.changes), self.identity)
         words = theirs.denial_of_write(how, by, times, changes, also)
         if times < MANY:
-            words += merged_writes.way(self.trail.unmerged)
+            words += whole_writes.way(self.trail.unmerged)
         why = "moment" if trace.is_pending else "uncommitted"
         deed = _DEEDS.get(how, "overwrite")
         loss = Loss(why, trace.held, deed, by, trace.at_ns / 1e9, theirs.paths[1:])
@@ -347,10 +345,10 @@ class _Judgement:
         found: list[Changes] = []
         room = changed_lines.MOST_LINES
         for trace in lost[: wording.NAMED]:
-            present = texts.present(trace.path)
+            present = whole_writes.present(trace.path)
             if trace.is_pending or present is None:
                 continue
-            known = texts.known(self.meetings, trace.path)
+            known = whole_writes.known(self.meetings, trace.path)
             lines, is_whole = changed_lines.shown(known.text, present, room)
             room -= len(lines)
             found.append((trace.path, lines, is_whole, known.is_seen))

@@ -43,7 +43,7 @@ from swarm_hook_core.traces import (
     versions,
 )
 from swarm_hook_core.traces.unread import redirected_files
-from swarm_hook_core.traces.versions.locked import read_name, split_name
+from swarm_hook_core.traces.versions import read_name, split_name
 
 TYPE_CHECKING = False
 

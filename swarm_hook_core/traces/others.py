@@ -26,7 +26,7 @@ from swarm_hook_core.traces import (
     others_in,
     seen,
     state_of,
-    told_ends,
+    transcript,
 )
 from swarm_hook_core.traces import entry as new_entry
 from swarm_hook_core.traces.journal import Entry
@@ -381,8 +381,8 @@ class OthersJournal:
         return not is_made and not self.ended_ns(newest)
 
     def ended_ns(self, entry: Entry) -> int:
-        """Return the end of the entry's call, by the journal or by the client (``told_ends``); 0 if unknown."""
-        return seen.ended_ns(self.data, entry) or told_ends.end_of(self.name, self.data, entry)
+        """Return the end of the entry's call, by the journal or by the client (``transcript``); 0 if unknown."""
+        return seen.ended_ns(self.data, entry) or transcript.end_of(self.name, self.data, entry)
 
     def trace(self, path: str, entry: Entry, is_pending: bool = False) -> Trace | None:
         """Return the Trace of `entry`, a write of the file at `path`.

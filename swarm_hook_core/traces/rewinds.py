@@ -37,8 +37,8 @@ from swarm_hook_core.traces.changed_lines import equal_parts, split_lines
 from swarm_hook_core.traces.seen import CALLS
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
+from swarm_hook_core.traces.versions.notes import Author
 from swarm_hook_core.traces.versions.stored import Version, contents_of, journals_of, versions_of
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.watching.records import Snapshot, digest_of, full_resolved, read_resolved

@@ -241,7 +241,7 @@ class Breach:
 def begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float, store: Callable[[], Any]) -> None:
     """Note the files that a call may touch, which goes ahead while others hold the locks `held` (``reader.Held``).
 
-    `store`: opens the store of their contents (``traces.versions.locked.Kept``; `traces` imports this package).
+    `store`: opens the store of their contents (``traces.versions.Kept``; `traces` imports this package).
     """
     try:
         _begin(config, call, held, now, store)

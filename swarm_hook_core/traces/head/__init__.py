@@ -12,11 +12,9 @@ Files, in ``<state folder>/heads/<place>/`` (a *place*: ``traces``):
 
 `tree` stands for the top folder of a work tree. HEAD is read from git's own small files; git is not started.
 
-    movement   git commands that move HEAD or a branch: a table
-    pushes     forced pushes, and the commits that they drop
+    movement   git commands that move HEAD or a branch: a table; commits that are lost, also by a forced push
     shared     the decision about a command beside other sessions
-    news       a moved HEAD, told to the others
-    wording    denials and notices
+    news       denials, notices; a moved HEAD, told to the others
 """
 
 from __future__ import annotations
@@ -38,6 +36,7 @@ MOVED = "moved"
 LONGEST = 16 * 1024  # bytes of a note
 LARGEST_REFS = 64 << 20  # bytes of all packed refs
 DAY_SECONDS = 86400
+MOST_LOST = 100  # commits that no other ref has, that are counted
 LATELY_SECONDS = 2 * 3600  # a session without a sign of life for longer is not disturbed
 
 

@@ -15,7 +15,7 @@ from swarm_hook_core.shell.call import Options
 from swarm_hook_core.shell.model import GitCall, is_known
 from swarm_hook_core.shell.programs.git.listings import cut
 from swarm_hook_core.shell.programs.git.table import options_of
-from swarm_hook_core.traces.head import Head, commit_of, read
+from swarm_hook_core.traces.head import MOST_LOST, Head, commit_of, read
 from swarm_hook_core.traces.trail import MAKES_COMMITS
 
 # verb: (needs one of these options, has no movement with one of these, kind of its target, deed)
@@ -159,7 +159,6 @@ def _is_of_remote(tree: Tree, word: str) -> bool:
 
 # The commits that no other ref has: they are lost with a work tree, or as its HEAD or branch moves.
 
-MOST_LOST = 100  # that are counted
 LOST_SECONDS = 1.0
 
 

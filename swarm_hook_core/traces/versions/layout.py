@@ -2,7 +2,7 @@
 
 A formatter makes them after a call, and so does a client that saves a file with other line ends or without its byte
 order mark. A file that a call has named belongs to its session in that respect until the session's next call
-(``base``). The words keep their authors: a person's line that was laid out anew is still the person's.
+(``steps``). The words keep their authors: a person's line that was laid out anew is still the person's.
 
 A changed operator is no layout, nor is a moved line. In lines that a call has just brought, only letters and digits
 count.

@@ -1,4 +1,4 @@
-"""The lines of a file, and the authors of each: a fold over the steps of the file (``base``).
+"""The lines of a file, and the authors of each: a fold over the steps of the file (``steps``).
 
 The fold begins at the last version that equals the last commit, or at the first one. Each step's difference marks its
 new lines, and the committed lines that it removed, with the step's authors. The difference of a step is small, so that
@@ -27,9 +27,8 @@ from swarm_hook_core.paths import FolderOf
 from swarm_hook_core.traces import UNDO
 from swarm_hook_core.traces.changed_lines import equal_parts, split_lines
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import PERSON, Author
 from swarm_hook_core.traces.versions.layout import Sources, words_of
-from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.notes import PERSON, Author, Notes
 from swarm_hook_core.traces.versions.steps import History, Moment, Step, contents_since
 from swarm_hook_core.watching.records import read
 

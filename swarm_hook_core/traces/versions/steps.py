@@ -2,13 +2,13 @@
 
 A call *may have made* a step if it was let pass before the step's end and was not over before its beginning.
 
-- **Write tools.** The input of the call tells the content after it (``inputs``, ``replay``). The step is parted there:
+- **Write tools.** The input of the call tells the content after it (``replay``). The step is parted there:
   what the inputs explain is the calls', whenever the writes were made; what is left over is a person's, or that of a
   command that ran then (``layout``).
 - **Commands that were read**, and those that redirect into the file: the file's state before them is noted, and its
   content kept. A change in the time of the call is the call's; if another session's command of the third kind may have
   run then, too, it is either's.
-- **Saves** that an editor reports are a person's, whatever ran at that time (``acts``).
+- **Saves** that an editor reports are a person's, whatever ran at that time (``notes``).
 - **Other commands.** A change in the time between a command and its end, as the hook after it has noted it, is that
   command's if the content right before it is known (``keeping``), and if no other session had a call at that time,
   nor a call since the content before that may have written the file. Else a person may have made it, too: before the
@@ -31,20 +31,21 @@ from swarm_hook_core.state import read_private
 from swarm_hook_core.traces import NO_FILE, UNDO, journal_name
 from swarm_hook_core.traces.changed_lines import split_lines
 from swarm_hook_core.traces.journal import SLACK_NS, Entry
-from swarm_hook_core.traces.versions.acts import (
+from swarm_hook_core.traces.versions.layout import Explained, brings_words, explain, laid_out
+from swarm_hook_core.traces.versions.notes import (
     PERSON,
     PERSONS,
     SAVED,
     SAVING,
     Act,
-    Acts,
     Author,
+    Notes,
+    PlaceNotes,
+    acts_on,
     authors_of,
     joined,
     number_in,
 )
-from swarm_hook_core.traces.versions.layout import Explained, brings_words, explain, laid_out
-from swarm_hook_core.traces.versions.notes import Notes, PlaceNotes
 from swarm_hook_core.traces.versions.replay import contents_after, is_whole, source_of
 from swarm_hook_core.traces.versions.stored import Version
 
@@ -127,9 +128,8 @@ class History:
         self._notes = (notes or Notes()).of(os.path.dirname(path))
         versions = [one for one in self._notes.versions(path) if not until_ns or one.at_ns <= until_ns]
         self._versions = versions
-        acts = Acts(path, self._notes, versions)
-        self.acts = acts.known
-        self._commands = acts.commands
+        self.acts = acts_on(path, self._notes, versions)
+        self._commands = self._notes.commands
         self._states = _States(path, self._notes)
         known = [self._moment(one) for one in versions if one.is_whole]
         if not until_ns:

@@ -17,12 +17,10 @@ from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import collision, effects_of
 from swarm_hook_core.shell.programs.git import listings, uncommitted
-from swarm_hook_core.stakes import files, stash
-from swarm_hook_core.stakes.files import Changed, Stake
-from swarm_hook_core.stakes.owners import OWN, Author, Authors
+from swarm_hook_core.stakes import owners, stash
+from swarm_hook_core.stakes.owners import OWN, Author, Authors, Changed, Stake
 from swarm_hook_core.stakes.sweeps import Sweeps
 from swarm_hook_core.traces import (
-    committed,
     file_changes,
     journal_name,
     place_of,
@@ -71,7 +69,7 @@ class Beside:
         self.reader = Reader()
 
     def wrote(self, who: str, *names: str, at: float = 0, top: str = "") -> None:
-        """Note that the session `who` has written these files, in their present state."""
+        """Note that the session `who` has written these owners, in their present state."""
         top = top or str(self.here.top)
         for name in names:
             note(who, top, "wrote", os.path.join(top, name), at or time.time() - 630)
@@ -257,8 +255,8 @@ def test_the_words_of_a_denial_and_of_a_line(here: Beside):
         ("git add .", "`git add a.txt mine.txt`"),
         ("git commit -am x", "`git commit a.txt`"),
         ("git add -u", "`git add a.txt`"),
-        ("git checkout -- b.txt", "Name your own files, if there are any."),
-        ("git commit b.txt -m x", "Name your own files, if there are any."),
+        ("git checkout -- b.txt", "Name your own owners, if there are any."),
+        ("git commit b.txt -m x", "Name your own owners, if there are any."),
         ("git stash -a", "`git stash push -u -- a.txt mine.txt`"),
     ],
 )
@@ -282,8 +280,8 @@ def test_the_narrow_form_is_one_that_passes_and_does_it(beside):
 def test_without_files_of_one_s_own_it_is_said_to_name_them(here: Beside):
     here.here.git("checkout", "--", "a.txt")
     os.remove(here.here.top / "mine.txt")
-    assert "Name your own files, if there are any." in here.denied("git stash")
-    assert "Name your own files, if there are any." in here.denied("git add -A")
+    assert "Name your own owners, if there are any." in here.denied("git stash")
+    assert "Name your own owners, if there are any." in here.denied("git add -A")
 
 
 def test_files_are_named_as_the_command_sees_them(here: Beside):
@@ -326,7 +324,7 @@ SAID_BY_GIT_ALONE = ("git -c rebase.autoStash=true rebase feature", "git commit 
 @pytest.mark.parametrize("level", ["keep", "turn"])
 def test_where_git_does_not_say_in_time_the_trace_alone_decides(beside, limits, level: str):
     here = beside(level)
-    limits(files, SECONDS=-AMPLE)
+    limits(owners, SECONDS=-AMPLE)
     for command in rows(LOSES + TAKES):
         if command == "git mv b.txt c.txt":  # its words say all that there is to know
             assert "Git did not" not in "".join(here.asked(command))
@@ -342,8 +340,8 @@ def test_where_git_does_not_say_in_time_the_trace_alone_decides(beside, limits, 
 def test_where_git_answers_nothing_at_all_a_known_change_is_kept(work, limits):
     me, peer = traced.Player("codex", work), traced.Player("claude-code", work)
     peer.edits("notes.md", "beta", "PEER")
-    limits(files, SECONDS=0.0)
-    limits(committed, SECONDS=0.0)
+    limits(owners, SECONDS=0.0)
+    limits(file_changes, SECONDS=0.0)
     limits(collision, GIT_SECONDS=0.0)
     for command in (
         "git checkout .",
