@@ -69,7 +69,7 @@ class Beside:
         self.reader = Reader()
 
     def wrote(self, who: str, *names: str, at: float = 0, top: str = "") -> None:
-        """Note that the session `who` has written these owners, in their present state."""
+        """Note that the session `who` has written these files, in their present state."""
         top = top or str(self.here.top)
         for name in names:
             note(who, top, "wrote", os.path.join(top, name), at or time.time() - 630)
@@ -255,8 +255,8 @@ def test_the_words_of_a_denial_and_of_a_line(here: Beside):
         ("git add .", "`git add a.txt mine.txt`"),
         ("git commit -am x", "`git commit a.txt`"),
         ("git add -u", "`git add a.txt`"),
-        ("git checkout -- b.txt", "Name your own owners, if there are any."),
-        ("git commit b.txt -m x", "Name your own owners, if there are any."),
+        ("git checkout -- b.txt", "Name your own files, if there are any."),
+        ("git commit b.txt -m x", "Name your own files, if there are any."),
         ("git stash -a", "`git stash push -u -- a.txt mine.txt`"),
     ],
 )
@@ -280,8 +280,8 @@ def test_the_narrow_form_is_one_that_passes_and_does_it(beside):
 def test_without_files_of_one_s_own_it_is_said_to_name_them(here: Beside):
     here.here.git("checkout", "--", "a.txt")
     os.remove(here.here.top / "mine.txt")
-    assert "Name your own owners, if there are any." in here.denied("git stash")
-    assert "Name your own owners, if there are any." in here.denied("git add -A")
+    assert "Name your own files, if there are any." in here.denied("git stash")
+    assert "Name your own files, if there are any." in here.denied("git add -A")
 
 
 def test_files_are_named_as_the_command_sees_them(here: Beside):
@@ -388,7 +388,7 @@ def test_a_commit_of_shared_files_is_told_before_the_lines_of_all_files(tmp_path
 
 def slow_lines(limits, monkeypatch) -> list[str]:
     """Have the lines of each file take two seconds. Return the growing list of the files looked up."""
-    limits(file_changes, SECONDS=0.5)
+    limits(file_changes, LINES_SECONDS=0.5)
     clock, looked_up, changes_of = [100.0], [], FileChanges.of
 
     def slow(changes: FileChanges, path: str, seconds: float):

@@ -625,7 +625,7 @@ def test_a_file_that_cannot_be_read_is_watched_all_the_same(files: list[Path], f
 
 
 def test_a_large_file_is_watched_and_not_kept(files: list[Path], state: Path) -> None:
-    files[0].write_bytes(b"x" * (kept.FILE_BYTES + 1))
+    files[0].write_bytes(b"x" * (kept.LIMIT_BYTES + 1))
     _changes_without_content(files[0], "larger than 1024 KiB")
 
 
