@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core import REMOVE
-from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.denial import Denial, Notice, without_owner
-from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.lookup import LockReader, Session
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.shell.programs.git.table import is_subcommand
@@ -30,18 +29,11 @@ MOST_FILES = 500  # files of one call with an author looked up, and with content
 MOST_BYTES = 32 * 1024 * 1024  # contents of one call: older ones are not all pushed out by it
 
 
-def judge(
-    session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float
-) -> Verdict | None:  # fmt: skip
-    """Return the Verdict on a call, or None if no work of others is at stake.
+class Judgement:
+    """The decision about one call.
 
     `effects`: effects of a shell or MCP call; None: the call names its files, and only persons' work is looked at.
     """
-    return _Judgement(session, trail, effects, reader, now).verdict()
-
-
-class _Judgement:
-    """The decision about one call; arguments as of `judge`."""
 
     def __init__(self, session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float):
         self.trail = trail
@@ -53,8 +45,8 @@ class _Judgement:
         self.is_noted = trail.level != OFF  # else the session's own calls are not known, nor kept as versions
         self.at_stake: list[Stake] = []
 
-    def verdict(self) -> Verdict | None:
-        """Return the Verdict, and keep the contents that may go."""
+    def verdict(self) -> Verdict:
+        """Return the Verdict, empty if no work of others is at stake, and keep the contents that may go."""
         # Few of these files have changes: a file without any is not worth a wait.
         files = Files(self.trail, self.effects, self.changed, self._is_own, lambda one: self._was_read(one, False))
         verdict = self._of_files(list(files.found.values())[:MOST_FILES])
@@ -62,7 +54,7 @@ class _Judgement:
             for found in (self._of_stash(), self._of_git()):
                 if found is not None and verdict.denial is None:
                     verdict.add(found)
-        may_pass = verdict.denial is None or (verdict.denial.question and can_ask(self.trail.config, self.trail.call))
+        may_pass = verdict.denial is None or (verdict.denial.question and self.trail.can_ask)
         if may_pass and not self.trail.is_asked:
             kept = [one for one in self.at_stake if one.author is not None and one.author.who in (PERSON, BUILT)]
             # Keep the contents of these files for `swarm-mcp restore`, up to the limits
@@ -145,8 +137,3 @@ class _Judgement:
         if not any(one.words[0] == "stash" or not is_subcommand(one.words[0]) for one in self.effects.git):
             return None
         return stash.judge(self.meetings, self.authors, self.effects, self.identity, self.now)
-
-
-def can_ask(config: RuntimeConfig, call: ToolCall) -> bool:
-    """Return True if the client asks its user about a call when a hook wants that."""
-    return config.asks is not None and config.asks(call)

@@ -14,7 +14,7 @@ from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.lookup import Held, LockReader, Session
 from swarm_hook_core.repeated_denials import MANY, PERSON
-from swarm_hook_core.shell.model import Effects, Tree
+from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.stakes import wording
 from swarm_hook_core.stakes.wording import Changes, Theirs
 from swarm_hook_core.traces import (
@@ -43,26 +43,16 @@ MOST_ELSEWHERE = 50  # files of one call that are looked up among writes on othe
 AGAIN_SECONDS = 600  # after this time a session is told again of the same session's writes on another machine
 
 
-def judge(
-    session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float,
-    neighbours: dict[str, list[Held]] | None = None,
-) -> Verdict:  # fmt: skip
-    """Return the Verdict on a call that no lock denies; its traces go to its `trail`.
+class Judgement:
+    """The decision about one call that no lock denies; its traces go to its `trail`.
 
     `effects`: effects of a shell or MCP call, or None; `neighbours`: the sessions that share a HEAD with this one
     (``head``), if the call concerns it.
     """
-    found = Verdict(*_Judgement(session, trail, effects, reader, now, neighbours or {}).verdict())
-    found.owners, found.noted = trail.owners, trail.noted
-    return found
-
-
-class _Judgement:
-    """The decision about one call; arguments as of `judge`."""
 
     def __init__(
         self, session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float,
-        neighbours: dict[str, list[Held]],
+        neighbours: dict[str, list[Held]] | None = None,
     ):  # fmt: skip
         self.session = session
         self.trail = trail
@@ -72,7 +62,7 @@ class _Judgement:
         self.effects = effects
         self.now = now
         self.reader = reader
-        self.neighbours = neighbours
+        self.neighbours = neighbours or {}
         self.meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
         self.cleared = elsewhere.places_of(effects)  # folders that the call clears; mostly empty
         self.denies = trail.level != NOTICE
@@ -85,7 +75,13 @@ class _Judgement:
         """The identity of the call's session, for the words about others."""
         return token(self.session.label, "identity")
 
-    def verdict(self) -> tuple[Denial | None, str]:
+    def verdict(self) -> Verdict:
+        """Return the Verdict on the call."""
+        found = Verdict(*self._outcome())
+        found.owners, found.noted = self.trail.owners, self.trail.noted
+        return found
+
+    def _outcome(self) -> tuple[Denial | None, str]:
         """Look at the others' traces in turn, and note the outcome. The order matters:
 
         - The call's own writes are noted first: of two calls at the same moment, at least one sees the other's.
@@ -105,12 +101,14 @@ class _Judgement:
             for _path, resolved, how, _by in self.targets
             if how != REMOVE and (clearing := self.meetings.clearing(resolved, self.own_at_ns, self.waits))
         ]
-        commit = self._commit_with_hooks()
+        # Another session's commit that puts changes aside around one of the files, or None
+        commits = (self.meetings.commit_with_hooks(target[1], self.waits) for target in self.targets)
+        commit = next(filter(None, commits), None)
         if commit is not None and self.denies:
             self._take_back()
             return self._denial_during(*commit), ""
         lost, met = self._met_changes()
-        swept = self._swept()
+        swept = elsewhere.endangered(self.effects, self.meetings)
         if self.denies:
             lost += swept
         unnoted = ""
@@ -127,12 +125,12 @@ class _Judgement:
             return git_denial, ""
         self._note_overwritten()
         written = self._note_passed(met)
-        elsewhere = self._written_elsewhere(written)
+        far = self._written_elsewhere(written)
         words = [
             *self._met_words([*met, *swept], commit),
             unnoted,
-            self._cleared_words(clearings),
-            elsewhere,
+            wording.are_cleared(clearings, self.identity),
+            far,
             git_words,
         ]
         self.trail.noted += self._notices([*met, *swept], commit, clearings, words)
@@ -150,11 +148,6 @@ class _Judgement:
     def _loses(self, how: str) -> bool:
         """Return True if a change of this kind destroys an unseen change, and the level denies that."""
         return self.denies and how in (REPLACE, REMOVE)
-
-    def _commit_with_hooks(self) -> tuple[Trace, str] | None:
-        """Return another session's commit that puts changes aside around one of the files, or None."""
-        found = (self.meetings.commit_with_hooks(target[1], self.waits) for target in self.targets)
-        return next(filter(None, found), None)
 
     def _met_changes(self) -> tuple[list[Met], list[Met]]:
         """Return others' unseen changes: those that the call would destroy, and those that it only meets."""
@@ -176,12 +169,9 @@ class _Judgement:
             for trace in self.meetings.unseen_below(tree.root, tree.admits):
                 (lost if self._loses(tree.how) else met).append((trace, tree.how, tree.by))
             if self.effects is not None and (tree.is_told or self.effects.late):
-                met += [(trace, tree.how, tree.by) for trace in self._below_in_doubt(tree)]
+                in_doubt = self.meetings.unseen_below(tree.root, lambda path: tree.admits(path) is None)  # noqa: B023
+                met += [(trace, tree.how, tree.by) for trace in in_doubt]
         return lost, met
-
-    def _below_in_doubt(self, tree: Tree) -> list[Trace]:
-        """Return others' unseen changes in files that the call may write below a folder."""
-        return self.meetings.unseen_below(tree.root, lambda path: tree.admits(path) is None)
 
     def _keeps(self, path: str, resolved: str, how: str) -> bool:
         """Return True if the new content of the file is known and keeps the other session's changes."""
@@ -194,12 +184,6 @@ class _Judgement:
         return self._keeps(path, resolved, how) or whole_writes.is_merged(
             self.meetings, self.effects, path, resolved, trace
         )
-
-    def _swept(self) -> list[Met]:
-        """Return others' pending writes that git commands of the call would discard."""
-        if self.effects is None or not self.effects.git:
-            return []
-        return elsewhere.endangered(self.effects, self.meetings)
 
     def _git_commands(self) -> tuple[Denial | None, str]:
         """Return ``(Denial or None, words)`` about changes that git commands of the call sweep up, and about HEAD."""
@@ -396,12 +380,6 @@ class _Judgement:
         for trace in at_work:
             found.append(Notice(trace.path, Loss("moment", trace.held, "edit", at=trace.at_ns / 1e9), said))
         return found
-
-    def _cleared_words(self, clearings: list[tuple[Trace, str, str]]) -> str:
-        if not clearings:
-            return ""
-
-        return wording.are_cleared(clearings, self.identity)
 
     def _written_elsewhere(self, written: list[str]) -> str:
         """Return the notice about unpushed writes of the same files on other machines; its session is told once."""

@@ -248,14 +248,19 @@ def _others_in(place: str, own_name: str) -> list[str]:
     return sorted({start + name.removesuffix(".1") for name in found})
 
 
+def opened(path: str, flags: int = 0) -> int:
+    """Open a file of ours to write it. An empty folder, a link or a pipe in its place goes: it would stop all notes."""
+    flags |= os.O_WRONLY | os.O_CREAT
+    try:
+        return open_in_private(path, flags)
+    except NotOrdinary:
+        clear_place(path)
+        return open_in_private(path, flags)
+
+
 def append(path: str, lines: list[bytes], first: Callable[[], bytes]) -> None:
     """Append entries to the journal at `path`. `first` gives the `first_line` of a new one. Raises OSError."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    try:
-        handle = open_in_private(path, flags)
-    except NotOrdinary:  # a folder, link or pipe in the journal's place would stop all notes
-        clear_place(path)
-        handle = open_in_private(path, flags)
+    handle = opened(path, os.O_APPEND)
     try:
         size = os.fstat(handle).st_size
         begin = first() if not size else b""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository, committed_contents
 from swarm_hook_core.repository import top_around
@@ -23,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.trail import Trail
+
+Found = TypeVar("Found")
 
 MOST = 20  # files of a message with their lines looked up
 LINES_SECONDS = 0.5  # for the lines of all files that a message names; the first file has them in any case
@@ -54,13 +57,6 @@ class FileChanges:
             self.prepare([path], seconds)
             self._found[path] = self._changes_of(path)
         return self._found[path]
-
-    def lines_of(self, path: str, seconds: float) -> list[Line] | None:
-        """Return the removed and added lines; None as of `of`."""
-        changes = self.of(path, seconds)
-        if changes is None:
-            return None
-        return [line for change in changes for line in (*change.removed, *change.added)]
 
     def _changes_of(self, path: str) -> list[Change] | None:
         committed = self._committed[path]
@@ -95,9 +91,10 @@ class Patience:
     def lines_of(self, path: str) -> list[Line] | None:
         """Return the changed lines of the file; None for a file without lines, and without time."""
         seconds = self.left()
-        if not seconds:
+        changes = self.changes.of(path, seconds) if seconds else None
+        if changes is None:
             return None
-        return self.changes.lines_of(path, seconds)
+        return [line for change in changes for line in (*change.removed, *change.added)]
 
     def has_part(self, path: str, name: str, is_sure: bool = False) -> bool | None:
         """Return True if the session with the journal `name` may have written an uncommitted line of the file.
@@ -181,9 +178,7 @@ class Committed:
     def _last_commits_of(self, traces: list[Trace]) -> dict[str, int]:
         """Return ``{path: Unix seconds}`` of the last commit of each file since the oldest trace."""
         found: dict[str, int] = {}
-        for top, some in _by_top(traces).items():
-            if not top:
-                continue
+        for top, some in _by_top(traces, lambda trace: trace.path).items():
             inside = {os.path.relpath(trace.path, top): trace.path for trace in some}
             oldest = min(trace.at_ns for trace in some) // 10**9
             try:
@@ -201,9 +196,7 @@ class Committed:
         """
         open_ = {id(trace) for trace in self.without_committed_since(self.left_of(traces))}
         found: list[Trace] = []
-        for top, some in _by_top(traces).items():
-            if not top:
-                continue
+        for top, some in _by_top(traces, lambda trace: trace.path).items():
             repository, oldest = Repository(top, SECONDS), min(trace.at_ns for trace in some) // 10**9
             names = {id(trace): os.path.relpath(trace.path, top) for trace in some}
             paths = list(dict.fromkeys(names.values()))
@@ -230,21 +223,12 @@ class Committed:
 
     def _ask(self, paths: Iterable[str]) -> None:
         """Ask git about `paths`: are they as committed? Without an answer they count as uncommitted."""
-        asked: dict[str, list[str]] = {}
-        tops: dict[str, str] = {}  # folder -> its work tree
+        new = [path for path in dict.fromkeys(paths) if path not in self._paths]
+        self._paths.update(dict.fromkeys(new, False))
         changed = {path for some in self._changed.values() for path in some or ()}
-        for path in paths:
-            if path not in self._paths:
-                self._paths[path] = False
-                if path not in changed:
-                    folder = os.path.dirname(path)
-                    if folder not in tops:
-                        tops[folder] = top_around(path)
-                    asked.setdefault(tops[folder], []).append(path)
-        for top, some in asked.items():
-            if top:
-                with _Asking(self) as seconds:
-                    self._paths.update(dict.fromkeys(_as_committed(top, some, seconds), True))
+        for top, asked in _by_top([path for path in new if path not in changed], str).items():
+            with _Asking(self) as seconds:
+                self._paths.update(dict.fromkeys(_as_committed(top, asked, seconds), True))
 
 
 class _Asking:
@@ -270,15 +254,16 @@ def _changed_at(path: str) -> float:
         return float("inf")  # removed
 
 
-def _by_top(traces: list[Trace]) -> dict[str, list[Trace]]:
-    """Return ``{work tree: its traces}``; a folder is looked up once."""
+def _by_top(some: list[Found], path_of: Callable[[Found], str]) -> dict[str, list[Found]]:
+    """Return ``{work tree: those of some in it}``, by their paths. A folder is looked up once."""
     tops: dict[str, str] = {}
-    found: dict[str, list[Trace]] = {}
-    for trace in traces:
-        folder = os.path.dirname(trace.path)
+    found: dict[str, list[Found]] = {}
+    for one in some:
+        folder = os.path.dirname(path_of(one))
         if folder not in tops:
-            tops[folder] = top_around(trace.path)
-        found.setdefault(tops[folder], []).append(trace)
+            tops[folder] = top_around(path_of(one))
+        found.setdefault(tops[folder], []).append(one)
+    found.pop("", None)  # outside of any
     return found
 
 

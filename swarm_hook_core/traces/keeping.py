@@ -36,6 +36,7 @@ from swarm_hook_core.traces import (
     MERGED,
     escaped,
     has_versions,
+    journal,
     kept_dir,
     plain_word,
     state_of,
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 MOST_NAMES = 200  # versions of the session that are looked through: 0.2 ms
 MOST_FILES = 64  # files of these, with up to two looks at the disk each: the whole stays under 0.5 ms
 MOST_COPIES = 20  # files that are kept before one command
-TICK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
 _TIMED = (LATER, LOOK, AFTER)  # marks with a time and nothing more behind them
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -277,7 +277,7 @@ def _first_and_time(name: str) -> tuple[str, int]:
 def _differs(path: str, at_ns: int, copy: str) -> bool:
     """Return True if the file at `path` may differ from its `copy` of that time."""
     try:
-        return os.lstat(path).st_ctime_ns > at_ns - TICK_NS
+        return os.lstat(path).st_ctime_ns > at_ns - journal.SLACK_NS
     except OSError:
         return bool(os.lstat(copy).st_mode & versions.CONTENT)  # the file is missing
 

@@ -109,6 +109,11 @@ class Trail:
         return self.level == TURN
 
     @property
+    def can_ask(self) -> bool:
+        """Return True if the client asks its user about the call when a hook wants that."""
+        return self.config.asks is not None and self.config.asks(self.call)
+
+    @property
     def changes(self) -> FileChanges:
         """The uncommitted changes of the call's files, with their owners."""
         if self._changes is None:

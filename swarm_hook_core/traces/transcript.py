@@ -527,11 +527,12 @@ def exit_code(path: str, session_id: str, agent: str, call: str) -> int | None:
     `path`: a rollout, as of ``Form.path_of``. Codex writes it before it starts the hook after the call.
     """
     name = dumps(call).encode("utf-8", "surrogateescape")
+    try:
+        path = _path_of_rollout(path, session_id, agent)
+    except OSError:
+        return None  # its folder cannot be listed
     for size in TAILS:
-        try:
-            data, is_all = tail(_path_of_rollout(path, session_id, agent), size)
-        except (OSError, ValueError):
-            return None  # missing, or no file
+        data, is_all = _tail_if_there(path, size)
         for raw in reversed(data.split(b"\n")):
             if name in raw and b'"exit_code"' in raw:
                 try:
@@ -554,7 +555,7 @@ class Log:
     def __init__(self, form: Form, path: str):
         self._form = form
         self._path = path
-        self._read: list[tuple[int, list[int]]] = []  # results of `_ends_in`, one for each tail that was read
+        self._read: dict[int, tuple[int, list[int]]] = {}  # size of a tail -> time from which on it is known, ends
         self._apart: list[tuple[int, int, int]] | None = None  # the result of `apart_in`
 
     def end_of(self, at_ns: int, changed_ns: int = 0) -> int:
@@ -576,32 +577,30 @@ class Log:
         0 if it did not go on there.
         """
         if self._apart is None:
-            try:
-                data = tail(self._path, TAILS[-1])[0]
-            except (OSError, ValueError):
-                data = b""  # missing, or no file
+            data = _tail_if_there(self._path, TAILS[-1])[0]
             self._apart = []
             if self._form.apart in data:
                 self._apart = apart_in(self._form, data)
         return next((end for begun, launched, end in self._apart if begun <= at_ns <= launched), 0)
 
     def _known_end(self, at_ns: int) -> int:
-        for number in range(len(TAILS)):
-            first_ns, ends = self._ends_in(number)
+        for size in TAILS:
+            if size not in self._read:
+                data, is_all = _tail_if_there(self._path, size)
+                first_ns, ends = ends_in(self._form, data)
+                self._read[size] = first_ns * (not is_all), ends
+            first_ns, ends = self._read[size]
             if first_ns <= at_ns:
                 return next(iter(ends[bisect_right(ends, at_ns) :]), 0)
         return 0
 
-    def _ends_in(self, number: int) -> tuple[int, list[int]]:
-        """Return ``(time from which on it is known, ends)`` by one of the `TAILS` of the log."""
-        while len(self._read) <= number:
-            try:
-                data, is_all = tail(self._path, TAILS[len(self._read)])
-            except (OSError, ValueError):
-                data, is_all = b"", True  # missing, or no file
-            first_ns, ends = ends_in(self._form, data)
-            self._read.append((first_ns * (not is_all), ends))
-        return self._read[number]
+
+def _tail_if_there(path: str, size: int) -> tuple[bytes, bool]:
+    """Return the same as `tail`, nothing of a missing file."""
+    try:
+        return tail(path, size)
+    except (OSError, ValueError):
+        return b"", True  # missing, or no file
 
 
 class Logs:

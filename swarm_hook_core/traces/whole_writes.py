@@ -274,7 +274,7 @@ def _of_script(effects: Effects, path: str) -> str | None:
 # ------------------------------------------------------------------------------------------------ merges
 
 
-class Merge:
+class Merge(NamedTuple):
     """One merged text.
 
     path    the file, as the call names it: an absolute path
@@ -284,14 +284,11 @@ class Merge:
     trace   the newest unseen write of another session in the file; None if it is a person's work
     """
 
-    __slots__ = ("path", "present", "sent", "text", "trace")
-
-    def __init__(self, path: str, present: str, sent: str, text: str, trace: Trace | None):
-        self.path = path
-        self.present = present
-        self.sent = sent
-        self.text = text
-        self.trace = trace
+    path: str
+    present: str
+    sent: str
+    text: str
+    trace: Trace | None
 
 
 def is_merged(
@@ -307,8 +304,9 @@ def is_merged(
     found = trail.merges.get(resolved) or trail.unmerged.get(resolved) or _merge_of(meetings, effects, path, resolved)
     if found is None:
         return False
-    found.trace = found.trace or trace
+    found = found._replace(trace=found.trace or trace)
     if resolved in trail.merges:
+        trail.merges[resolved] = found
         return True
     is_taken = can_merge(trail.config, trail.call)
     if not is_taken or input_with(trail.config, trail.call, [*trail.merges.values(), found]) is None:

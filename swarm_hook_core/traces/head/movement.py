@@ -15,6 +15,7 @@ from swarm_hook_core.shell.call import Options
 from swarm_hook_core.shell.model import GitCall, is_known
 from swarm_hook_core.shell.programs.git.listings import cut
 from swarm_hook_core.shell.programs.git.table import options_of
+from swarm_hook_core.traces import journal
 from swarm_hook_core.traces.head import MOST_LOST, Head, commit_of, read
 from swarm_hook_core.traces.trail import MAKES_COMMITS
 
@@ -227,20 +228,17 @@ class Commit(NamedTuple):
     subject: str
 
 
-class Dropped:
+class Dropped(NamedTuple):
     """The part of one branch of a remote that a forced push drops.
 
     branch   the branch on the remote, `remote` its name; `tip`: its commit there, or "" if that is not known
     commits  the dropped commits, newest first; None if they are not known here
     """
 
-    __slots__ = ("branch", "remote", "tip", "commits")
-
-    def __init__(self, branch: str, remote: str, tip: str, commits: list[Commit] | None):
-        self.branch = branch
-        self.remote = remote
-        self.tip = tip
-        self.commits = commits
+    branch: str
+    remote: str
+    tip: str
+    commits: list[Commit] | None
 
 
 def is_forced(words: list[str]) -> bool:
@@ -385,10 +383,7 @@ def _spans(own: bytes) -> list[tuple[int, float]]:
     """
     found: list[tuple[int, float]] = []
     begun: dict[bytes, int] = {}  # agent -> begin of its command
-    for line in own.split(b"\n"):
-        words = line.partition(b"\0")[0].split(b" ")
-        if len(words) != 4 or not words[0].isdigit():
-            continue  # torn
+    for words, line in journal.heads(own):
         agent, at_ns = words[2], int(words[0])
         if agent in begun and at_ns > begun[agent] + ONE_CALL_NS:
             start = begun.pop(agent)

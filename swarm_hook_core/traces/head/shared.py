@@ -175,8 +175,8 @@ class Shared:
             return None, fact
         repository = Repository(top, movement.SECONDS, git_call.top, git_call.environment)
         found = movement.dropped_by(words, repository, head, self._moved.get(top, ""))
-        for one in found:
-            one.commits = self._not_own(one.commits, top)
+        for dropped in found:
+            one = dropped._replace(commits=self._not_own(dropped.commits, top))
             if one.commits == []:
                 continue
             others = self._with_purposes(self.others[top])
@@ -262,18 +262,11 @@ class Shared:
 
 def git_locks(tree: Tree) -> list[str]:
     """Return git's lock files of a work tree: those of its index and HEAD, and of settings and refs of all trees."""
-    own = [os.path.join(tree.own, name) for name in _names(tree.own)]
+    own = [os.path.join(tree.own, name) for name in heads.names_in(tree.own)]
     found = [*own, *(os.path.join(tree.common, name) for name in _SHARED_LOCKS)]
     for folder, _folders, names in islice(os.walk(os.path.join(tree.common, "refs")), MOST_FOLDERS):
         found += [os.path.join(folder, name) for name in names]
     return [path for path in dict.fromkeys(found) if path.endswith(".lock") and os.path.lexists(path)]
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []  # it has gone meanwhile
 
 
 def running_git(top: str) -> int:

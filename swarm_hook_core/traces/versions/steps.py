@@ -31,7 +31,7 @@ from swarm_hook_core.state import read_private
 from swarm_hook_core.traces import NO_FILE, UNDO, journal_name
 from swarm_hook_core.traces.changed_lines import split_lines
 from swarm_hook_core.traces.journal import SLACK_NS, Entry
-from swarm_hook_core.traces.versions.layout import Explained, brings_words, explain, laid_out
+from swarm_hook_core.traces.versions.layout import Explained, brings_words, laid_out
 from swarm_hook_core.traces.versions.notes import (
     PERSON,
     PERSONS,
@@ -259,7 +259,7 @@ class History:
         if old == new:
             return None
         calls = [(act, self._replay(act), act.end_ns >= after.at_ns) for act in acts if act.input]
-        return explain(old, new, calls)
+        return Explained(old, new, calls)
 
     def _replay(self, act: Act) -> Callable[[bytes | None], list[bytes | None]]:
         """Return the function that computes the possible contents after the call from the one before it."""

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from support.altered import Limits
 from support.files import program_at
-from support.traced import Player, git, notes_an_end
+from support.traced import Player, git, lines_of, notes_an_end
 from support.world import saves, some_time_passes
 
 from swarm_hook_core import traces
 from swarm_hook_core.traces import journal, keeping, rewinds, seen
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import notes
-from swarm_hook_core.traces.versions.lines import Change, Fold, Line, NoLines, lines_of
+from swarm_hook_core.traces.versions.lines import Change, Fold, Line, NoLines
 from swarm_hook_core.traces.versions.stored import versions_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.altered import Limits
 from support.fixtures import SWARM
-from support.traced import Player, notes_an_end
+from support.traced import Player, lines_of, notes_an_end
 from support.transcripts import Log
 from support.world import TEXT, saves, some_time_passes
 
@@ -19,7 +19,6 @@ from swarm_hook_core.traces import journal_name, meetings, place_of, transcript
 from swarm_hook_core.traces.journal import read
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.transcript import Logs
-from swarm_hook_core.traces.versions.lines import lines_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from support.files import folder_at, text_at
 from support.sessions import captured, run
-from support.traced import Player, git, lost_in, notes_an_end
+from support.traced import Player, git, lines_of, lost_in, notes_an_end
 from support.world import commit_all, saves, some_time_passes, typed
 
 from swarm_hook_core.traces import pruning
 from swarm_hook_core.traces.versions import notes
-from swarm_hook_core.traces.versions.lines import lines_of
 from swarm_hook_core.watching.records import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
