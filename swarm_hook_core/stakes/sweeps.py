@@ -36,7 +36,7 @@ from swarm_hook_core.shell.walk import Walk
 from swarm_hook_core.stakes import stash, wording
 from swarm_hook_core.stakes.owners import BUILT, OWN, Authors, Changed, Stake, size_of, top_of
 from swarm_hook_core.stakes.wording import Theirs, also_in
-from swarm_hook_core.traces import NOTICE, OFF, TOLD_ALONG, TURN, journal
+from swarm_hook_core.traces import NOTICE, OFF, TOLD_ALONG, TURN, seen
 from swarm_hook_core.traces.elsewhere import deed_of
 from swarm_hook_core.traces.file_changes import MOST, Patience
 from swarm_hook_core.traces.meetings import Meetings
@@ -363,11 +363,8 @@ class Sweeps:
     def _is_untold(self, theirs: Theirs) -> bool:
         """Return True if this session was not told yet that some of these changes would go along."""
         since = {**dict.fromkeys(theirs.paths, 0), **{trace.path: trace.at_ns for trace in theirs.traces}}
-        for path, at_ns in since.items():
-            told = journal.newest(self._meetings.journals.own(os.path.dirname(path)), path, (TOLD_ALONG,))
-            if told is None or told.at_ns < at_ns:
-                return True
-        return False
+        own = self._meetings.journals.own
+        return any(seen.is_untold(own(os.path.dirname(path)), path, at_ns, TOLD_ALONG) for path, at_ns in since.items())
 
     def _late(self, git_call: GitCall) -> Verdict | None:
         """Return the Verdict after git was too slow: decide by the words of the command, and by traces.

@@ -48,7 +48,11 @@ class Judgement:
     def verdict(self) -> Verdict:
         """Return the Verdict, empty if no work of others is at stake, and keep the contents that may go."""
         # Few of these files have changes: a file without any is not worth a wait.
-        files = Files(self.trail, self.effects, self.changed, self._is_own, lambda one: self._was_read(one, False))
+        files = Files(
+            self.trail, self.effects, self.changed,
+            is_own=lambda one: self.is_noted and self.authors.is_own(one.path),
+            was_read=lambda one: self._was_read(one, False),
+        )  # fmt: skip
         verdict = self._of_files(list(files.found.values())[:MOST_FILES])
         if verdict.denial is None and self.effects is not None and self.effects.git:
             for found in (self._of_stash(), self._of_git()):
@@ -69,9 +73,6 @@ class Judgement:
                 if size <= left and keeping.lost(trail, path):
                     left -= size
         return verdict
-
-    def _is_own(self, stake: Stake) -> bool:
-        return self.is_noted and self.authors.is_own(stake.path)
 
     def _was_read(self, stake: Stake, waits: bool = True) -> bool:
         """Return True if the call replaces a whole file that its session has read as it is now."""

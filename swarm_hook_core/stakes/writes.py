@@ -116,7 +116,9 @@ class Judgement:
             denial = self._denial(lost)
             unnoted = self._note_denial(lost)
             if not unnoted:
-                self._report_storm(denial, lost[0])
+                # Have the file's owner, and later a person, told of a session that is denied again and again
+                if denial.times in (MANY, PERSON) and not lost[0][0].held.kin:
+                    self.trail.owners.append((*lost[0], "", denial.times))
                 return denial, ""
             met += [one for one in lost if one not in swept]
         git_denial, git_words = self._git_commands()
@@ -154,7 +156,8 @@ class Judgement:
         lost: list[Met] = []
         met: list[Met] = []
         for path, resolved, how, by in self.targets:
-            is_lost = self._loses(how) and not _is_folder(resolved)
+            is_folder = os.path.isdir(resolved) and not os.path.islink(resolved)  # to make or remove it loses nothing
+            is_lost = self._loses(how) and not is_folder
             trace = self.meetings.unseen(path, resolved, not is_lost)
             is_awaited = trace is not None and trace.is_pending and self.waits
             # A stale text that may be merged waits for the other write, as an edit does.
@@ -338,11 +341,6 @@ class Judgement:
             found.append((trace.path, lines, is_whole, known.is_seen))
         return found
 
-    def _report_storm(self, denial: Denial, first: Met) -> None:
-        """Have the file's owner, and later a person, told of a session that is denied again and again."""
-        if denial.times in (MANY, PERSON) and not first[0].held.kin:
-            self.trail.owners.append((*first, "", denial.times))
-
     def _denial_during(self, trace: Trace, name: str) -> Denial:
         """Return the Denial of a write during another session's commit with a hook `name` that puts changes aside."""
         words = wording.during_hooks(trace, name, self.identity)
@@ -403,8 +401,3 @@ class Judgement:
         heard = journal.newest_first(own, trace.path, ("heard",))
         last = next((entry for entry in heard if entry.text == trace.held.instance_id), None)
         return last is None or (trace.at_ns > last.at_ns and self.now - last.at_ns / 1e9 > AGAIN_SECONDS)
-
-
-def _is_folder(path: str) -> bool:
-    """Return True for a folder: creating it, or removing it while empty, loses nothing."""
-    return os.path.isdir(path) and not os.path.islink(path)

@@ -76,7 +76,10 @@ def are_kept(base: str, present: str, new: str) -> bool:
     blocks = equal_parts(now, then, most=MOST_COMPARED)
     hunks = _hunks(old, now)
     if hunks is None or blocks is None:
-        return _have_counts(Counter(old), Counter(now), Counter(then))
+        # It has each added line as often, and no removed line more often.
+        before, present_lines, new_lines = Counter(old), Counter(now), Counter(then)
+        has_added = all(new_lines[line] >= present_lines[line] for line in present_lines - before)
+        return has_added and all(new_lines[line] <= present_lines[line] for line in before - present_lines)
     places = {first_old + at: first + at for first_old, first, size in blocks for at in range(size)}
     # Without a hunk the texts differ in their line ends alone: these do not count.
     return bool(hunks) and all(_is_kept(hunk, old, now, then, places) for hunk in hunks)
@@ -220,9 +223,3 @@ def _hunks(old: list[str], new: list[str], exact_up_to: int = 0) -> list[Hunk] |
             hunks.append((at_old, first_old, at, first))
         at_old, at = first_old + size, first + size
     return hunks
-
-
-def _have_counts(before: Counter[str], present: Counter[str], new: Counter[str]) -> bool:
-    """Return True if `new` has each added line as often as `present`, and no removed line more often."""
-    are_there = all(new[line] >= present[line] for line in present - before)
-    return are_there and all(new[line] <= present[line] for line in before - present)

@@ -311,7 +311,7 @@ class Meetings:
         found: list[Trace] = []
         for path, writes in sorted(newest.items(), key=_last_written):
             trace = _newest_of(path, [path], writes, own)
-            if trace is not None and seen.is_untold(own, path, trace):
+            if trace is not None and seen.is_untold(own, path, trace.at_ns):
                 found.append(trace)
                 if len(found) == most:
                     break

@@ -30,7 +30,6 @@ from swarm_hook_core.traces import (
     others_in,
     place_of,
     seen,
-    version_path,
     versions,
 )
 from swarm_hook_core.traces.changed_lines import equal_parts, split_lines
@@ -187,7 +186,7 @@ class Rewinds:
 
     def _keep(self, path: str, data: bytes | None, mark: str, at_ns: int, mode: int, state: str) -> None:
         """Keep `data`, or the present file without a `mode`, as a version of this `mark`, with its entry."""
-        target = version_path(place_of(os.path.dirname(path)), self._trail.own_name, path) + mark
+        target = self._trail.version_path(path) + mark
         if mode and data is not None:
             versions.keep_text(data, target, at_ns, mode)
         else:

@@ -36,6 +36,7 @@ from swarm_hook_core.traces import (
     state_of,
     traces_dir,
     tree_top,
+    version_path,
 )
 from swarm_hook_core.traces.unread import Reading
 
@@ -132,6 +133,10 @@ class Trail:
         if folder not in self._places:
             self._places[folder] = place_of(folder)
         return self._places[folder]
+
+    def version_path(self, path: str) -> str:
+        """Return the path of the first version that the session has kept of the file at resolved `path`."""
+        return version_path(self.place_of(os.path.dirname(path)), self.own_name, path)
 
     def is_alone(self, paths: Iterable[str] = ()) -> bool:
         """Return True if no other session has a journal for these files' folders or for the call's own.

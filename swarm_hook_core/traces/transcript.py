@@ -127,7 +127,7 @@ class Transcript:
         data, is_all = tail(resolved, LARGEST)
         if not is_all:
             raise ValueError("too long")
-        lines = _lines(data)
+        lines = _without_returns(data.decode("utf-8-sig")).split("\n")  # as clients show them
         while True:
             is_shown, is_awaited = self._search(names, resolved, lines)
             if is_shown or not is_awaited or time.monotonic() > end:
@@ -266,11 +266,6 @@ def _spellings(name: str) -> list[bytes]:
     """Return the spellings of `name` in JSON."""
     plain = name.replace("\\", "\\\\").replace('"', '\\"')
     return [plain.encode("utf-8", "surrogatepass"), dumps(name)[1:-1].encode()]
-
-
-def _lines(data: bytes) -> list[str]:
-    """Return the lines of a file, as clients show them. Raises ValueError for a file that is not text."""
-    return _without_returns(data.decode("utf-8-sig")).split("\n")
 
 
 def _without_returns(text: str) -> str:

@@ -188,7 +188,7 @@ def of_call(trail: Trail, effects: Effects | None, path: str) -> str | None:
 def replaced(config: RuntimeConfig, call: ToolCall, given: object, path: str, text: str) -> object:
     """Return the input `given` of a tool with `text` as the new content of the file; None if that has no place in it.
 
-    config, call, path  as of `of_tool`; `given`: the call's input, perhaps with other files replaced already
+    config, call, path  as of `input_with`; `given`: the call's input, perhaps with other files replaced already
     """
     if isinstance(given, str):
         return _with_added(given, path, call.folder, text)
@@ -397,8 +397,8 @@ def note(trail: Trail) -> None:
 
     for resolved, merge in trail.merges.items():
         at_ns = time.time_ns()
-        first = version_path(trail.place_of(os.path.dirname(resolved)), trail.own_name, resolved)
-        versions.keep_text(merge.sent.encode("utf-8", "surrogateescape"), f"{first}{MERGED}{at_ns}", at_ns)
+        sent = merge.sent.encode("utf-8", "surrogateescape")
+        versions.keep_text(sent, f"{trail.version_path(resolved)}{MERGED}{at_ns}", at_ns)
         trail.note("merged", resolved, at_ns=at_ns)
 
 

@@ -215,6 +215,7 @@ MOST_COMMITS = 500  # dropped commits that are looked at
 LONGEST_SECONDS = 600  # of a command that makes commits; a person may be asked in between
 UNSURE_SECONDS = 5  # of a command of another session that may have made a commit, too
 ONE_CALL_NS = 10**9  # entries closer than this are mostly of one call
+_VERBS = tuple(verb.encode() for verb in MAKES_COMMITS)  # in the text of an unparsed command that may make commits
 _LEASES = ("--force-with-lease", "--force-if-includes")
 _FORCES = ("-f", "--force", "--mirror", *_LEASES)
 _WITHOUT = ("-n", "--dry-run", "-d", "--delete", "--tags")
@@ -388,11 +389,6 @@ def _spans(own: bytes) -> list[tuple[int, float]]:
         if agent in begun and at_ns > begun[agent] + ONE_CALL_NS:
             start = begun.pop(agent)
             found.append((start // 10**9, min(at_ns, start + LONGEST_SECONDS * 10**9) / 1e9))
-        if words[1] == b"commits" or (words[1] == b"ran" and _makes_commits(line)):
+        if words[1] == b"commits" or (words[1] == b"ran" and b"git" in line and any(verb in line for verb in _VERBS)):
             begun.setdefault(agent, at_ns)
     return [*found, *((start // 10**9, start / 1e9 + LONGEST_SECONDS) for start in begun.values())]
-
-
-def _makes_commits(line: bytes) -> bool:
-    """Return True if the text of an unparsed command, in this entry, may make commits."""
-    return b"git" in line and any(verb.encode() in line for verb in MAKES_COMMITS)

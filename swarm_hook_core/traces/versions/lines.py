@@ -273,7 +273,7 @@ class Fold:
                 else:
                     added.append(Element(text, authors))
             if removed or added:
-                self.hunks.append(Hunk(_last(alive), removed, added))
+                self.hunks.append(Hunk(next(reversed(alive), None), removed, added))
             alive += added
             old, new = old_start + size, new_start + size
             kept = self.alive[old_start:old]
@@ -450,10 +450,6 @@ class Fold:
         for one in self.removed[self.before_steps :]:
             found.setdefault(self.compared([one.text])[0], []).append(one)
         return found
-
-
-def _last(lines: Sequence[Element]) -> Element | None:
-    return lines[-1] if lines else None
 
 
 def _merged(*authors: Authors) -> Authors:

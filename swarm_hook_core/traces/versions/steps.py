@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
@@ -174,7 +174,13 @@ class History:
         if before.tool == SAVING and after.tool == SAVED and before.journal == after.journal == PERSONS:
             self._go_to(after, (PERSON,))
             return
-        acts = [act for act in self.acts if act.at_ns < after.at_ns and not act.is_over and _lasts_at(act, before)]
+        acts = [
+            act
+            for act in self.acts
+            if act.at_ns < after.at_ns and not act.is_over
+            # It may not have been over then: a mark of its end lags behind, but an input tells its own write.
+            and act.end_ns + SLACK_NS * bool(act.input) > before.at_ns
+        ]  # fmt: skip
         found = self._explained(before, after, acts)
         if found is None:
             if len(acts) == 1:
@@ -369,7 +375,8 @@ class History:
 
         None if such a time is not known.
         """
-        if after.changed_ns is None or not all(act.late_ns for act in acts) or _hides_changes(before, acts):
+        hides_changes = any(act.at_ns > before.at_ns and not act.has_state for act in acts)  # those before itself
+        if after.changed_ns is None or not all(act.late_ns for act in acts) or hides_changes:
             return None
         changes = [*self._states.between(before.at_ns, after.at_ns), after.changed_ns]
         if not after.exists:
@@ -422,16 +429,6 @@ class _States:
         """Return the times of change noted by calls between the two times."""
         start, end = bisect_right(self._changes, (since_ns, 1 << 63)), bisect_left(self._changes, (until_ns,))
         return [changed_ns for _at_ns, changed_ns in self._changes[start:end]]
-
-
-def _lasts_at(act: Act, before: Moment) -> bool:
-    """Return True if the call may not have been over then. A mark of its end has a file's time: it lags behind."""
-    return act.end_ns + SLACK_NS * bool(act.input) > before.at_ns  # an input tells its own write
-
-
-def _hides_changes(before: Moment, acts: Iterable[Act]) -> bool:
-    """Return True if one of these calls may hide a change that was made between `before` and itself."""
-    return any(act.at_ns > before.at_ns and not act.has_state for act in acts)
 
 
 def _content_of(moment: Moment) -> bytes | None:
