@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from swarm_hook_core.repository import Tree, tree_over
-from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.notes import Author
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.changes.owners import PERSONS, Owners
 from swarm_mcp.changes.tries import folder, running
