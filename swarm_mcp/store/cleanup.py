@@ -20,7 +20,6 @@ from swarm_mcp.domain import MUTEX_PREFIX, KeyValue, Lock
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import (
     breaches,
-    leases,
     lock_rows,
     locks,
     messages,
@@ -286,7 +285,7 @@ def _some_records(tx: Transaction) -> bool:
     if tx.has("swarm_runs"):
         runs.forget_old(tx, AT_ONCE)
     _walk(tx, "notices", lambda after: ((), messages.forget_old(tx, after, AT_ONCE)))
-    _walk(tx, "lapses", lambda after: ((), leases.forget_old_lapses(tx, after, AT_ONCE)))
+    _walk(tx, "lapses", lambda after: ((), reactions.forget_old_lapses(tx, after, AT_ONCE)))
     _walk(tx, "deliveries", lambda after: ((), messages.forget_lost_deliveries(tx, after, AT_ONCE)))
     return max(gone) >= AT_ONCE
 
@@ -399,7 +398,7 @@ def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
     refusals.settle_some(tx, "", -1)
     refusals.forget_old(tx, -1)
     messages.forget_old(tx, "", -1)
-    leases.forget_old_lapses(tx, "", -1)
+    reactions.forget_old_lapses(tx, "", -1)
     breaches.forget_old(tx, -1)
     messages.forget_lost_deliveries(tx, "", -1)
     _let_go(tx, scope)

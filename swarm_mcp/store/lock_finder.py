@@ -225,8 +225,11 @@ def _event(tx: Transaction, row: Lock, what: str, at_ns: int, payload: dict[str,
 def _is_kept_out(tx: Transaction, row: Lock, ids: set[str]) -> bool:
     """Return True if the session of `row` has taken a file that only locks with these ids keep it out of."""
     met = lock_rows.live(tx, _stored(tx, _reach(row)))
+    # A file that lets the lock be, as the session's own is for its subagent, would not refuse it the next time either.
     return all(lock.id in ids for lock in met) and any(
-        keeps_out(lock, row.instance_id, row.agent or "", EXCLUSIVE) for lock in met
+        keeps_out(lock, row.instance_id, row.agent or "", EXCLUSIVE)
+        and keeps_out(row, lock.instance_id, lock.agent or "", lock.mode or EXCLUSIVE)
+        for lock in met
     )
 
 

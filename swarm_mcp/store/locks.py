@@ -408,9 +408,7 @@ def let_lapse(db: Database) -> bool:
 
     Costs one read while nothing is due. A busy store is left alone until the next time.
     """
-    from swarm_mcp.store import leases
-
-    if not leases.due(db, 1):
+    if not reactions.due(db, 1):
         return False
     try:
         with db.hurried(), db.writing() as tx:
@@ -422,9 +420,7 @@ def let_lapse(db: Database) -> bool:
 
 def settle_leases(tx: Transaction) -> None:
     """Do as `let_lapse`, inside a transaction."""
-    from swarm_mcp.store import leases
-
-    for lock_id in leases.due(tx, AT_ONCE):
+    for lock_id in reactions.due(tx, AT_ONCE):
         for row in reaped(tx, lock_rows.select(tx, "AND c.id = ?", (lock_id,))):
             _warn(tx, row)
 

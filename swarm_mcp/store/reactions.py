@@ -1,6 +1,11 @@
-"""Signs of life of sessions, and reactions: the effects of one change on others, each by name, in order.
+"""Signs of life of sessions, their leases, and reactions: the effects of one change on others, each by name, in order.
 
 They happen in the transaction of the change itself. Each change renews the session that makes it, and its leases.
+
+The end of a lease is read from the boot clock (``clock``) whenever a lock is looked at. So a lapsed lock stops holding
+without anything happening here; this module writes that down and tells people about it. The record of a lapse stands
+for a day, or until its session is given that lock again or leaves. While it stands, and another session has had the
+file since, the commit guard refuses a commit of that file by the former holder, since its knowledge of the file is old.
 
 Hooks wait for sessions that join, take turns and leave, and models wait for locks. So a reaction asks first if the
 tables of a part hold anything for it, and loads the module of that part only then.
@@ -8,19 +13,26 @@ tables of a part hold anything for it, and loads the module of that part only th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
-from swarm_hook_core.lookup import AUTO
+from swarm_hook_core import clock
+from swarm_hook_core.lookup import AUTO, plain
 from swarm_hook_core.process import departed, living
 from swarm_hook_core.state import has_turn_files
-from swarm_mcp.domain import DETACHED, Lock, Session
+from swarm_hook_core.untrusted_text import named
+from swarm_mcp.domain import DETACHED, Lapse, Lock, Session
 from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
 from swarm_mcp.store import session_table
 from swarm_mcp.store.database import Database, Transaction
 
 CLEANUP_PAUSE_SECONDS = 30  # between two passes of ``cleanup``, of any process
 RECLAIMED_AT_ONCE = 20  # gone sessions that one registration removes
-ANY_LEASED = "context WHERE type = 'lock' AND ttl IS NOT NULL"
+WARNED_AT = 0.2  # of a lease is left when its holder is warned; ``swarm_lock_due_idx`` counts on it
+RENEWED_EVERY = 3  # signs of life in the time of a lease, from clients that give them unasked
+LAPSES_KEPT_SECONDS = 86400
+_LEASE = "type = 'lock' AND ttl IS NOT NULL"
+ANY_LEASED = f"context WHERE {_LEASE}"
 _LEASED = f"{ANY_LEASED} AND instance_id = ?"
 SIGN_SECONDS = 5  # between two signs of life that are written down; less where a lease is that short
 LONGEST = 65536  # bytes of a message
@@ -36,15 +48,13 @@ def keep(db: Database, instance_id: str, was_seen: bool = True) -> float | None:
     Without `was_seen` the session counts as silent all the same. Return the seconds until the next call is due, None
     without leases. Raises SwarmError if the session has gone. Costs one read while there is nothing to do.
     """
-    from swarm_mcp.store import leases
-
-    if leases.is_due(db, instance_id):
+    if is_due(db, instance_id):
         with db.writing() as tx:
             if was_seen:
                 require(tx, instance_id)
             else:
                 session_alive(tx, instance_id)
-    return leases.until_due(db, instance_id)
+    return _until_due(db, instance_id)
 
 
 def require(tx: Transaction, instance_id: str) -> None:
@@ -83,6 +93,85 @@ def renew(tx: Transaction, instance_id: str, row: Session, has_leases: bool = Tr
     return True
 
 
+# ---------------------------------------------------------------- leases
+
+
+def is_due(tx: Transaction, instance_id: str) -> bool:
+    """Return True if `keep` would write: a third of one of this session's leases is over."""
+    left = _until_due(tx, instance_id)
+    return left is not None and left <= 0
+
+
+def _until_due(tx: Transaction, instance_id: str) -> float | None:
+    """Return the seconds until a third of this session's first lease is over; None without leases."""
+    from swarm_mcp.store import lock_rows
+
+    rows = tx.rows(
+        f"SELECT ttl, renewed, booted, wall_until FROM context WHERE {_LEASE} AND instance_id = ?",
+        (instance_id,),
+        Lock,
+    )
+    waits = [left - (row.ttl or 0.0) * (1 - 1 / RENEWED_EVERY) for row in rows
+             if (left := lock_rows.time_left(tx, row)) is not None]  # fmt: skip
+    return min(waits, default=None)
+
+
+def next_due(tx: Transaction) -> float | None:
+    """Return the seconds until a holder is to be warned, or a lease is over; None without leases."""
+    rows = tx.rows(
+        f"SELECT ttl, renewed, warned FROM context WHERE {_LEASE} AND booted = ? ORDER BY renewed + ttl * 0.8 LIMIT 50",
+        (clock.boot(tx.here),),
+    )
+    ends = [row.renewed + row.ttl * (1 if row.warned else 1 - WARNED_AT) for row in rows]
+    if ends:
+        return float(min(ends) - clock.now())
+    return None
+
+
+def due(tx: Transaction, limit: int) -> list[str]:
+    """Return the ids of locks that have lapsed, or whose holders are to be warned."""
+    boot, now, wall = clock.boot(tx.here), clock.now(), time.time()
+    found = f"SELECT id FROM context WHERE {_LEASE} AND"
+    rows = tx.rows(
+        f"{found} booted = ? AND renewed + ttl * 0.8 <= ? AND (warned IS NULL OR renewed + ttl <= ?) LIMIT ?",
+        (boot, now, now, limit),
+    )
+    for other in ("<", ">"):  # of an earlier start of the machine; apart, for the index
+        rows += tx.rows(
+            f"{found} booted {other} ? AND wall_until - ttl * 0.2 <= ? AND (warned IS NULL OR wall_until <= ?) LIMIT ?",
+            (boot, wall, wall, limit),
+        )
+    return [row.id for row in rows]
+
+
+def overtaken(tx: Transaction, instance_id: str) -> list[Lapse]:
+    """Return lapsed locks of this session that another session has taken since."""
+    return tx.rows(
+        "SELECT * FROM swarm_lapses WHERE instance_id = ? AND taken_fence IS NOT NULL ORDER BY lapsed_at",
+        (instance_id,),
+        Lapse,
+    )
+
+
+def forget_old_lapses(tx: Transaction, after: str, limit: int) -> str:
+    """Inside a transaction: drop records older than a day, and those of sessions that have gone.
+
+    Looks at the next `limit` behind `after`. Return the last one looked at, empty at the end.
+    """
+    rows = tx.rows(
+        f"SELECT rowid AS place FROM swarm_lapses WHERE rowid > ? ORDER BY rowid LIMIT {limit}", (int(after or 0),)
+    )
+    if rows:
+        tx.change(
+            "DELETE FROM swarm_lapses WHERE rowid > ? AND rowid <= ? AND (lapsed_at < ?"
+            " OR NOT EXISTS (SELECT 1 FROM instances i WHERE i.id = instance_id))",
+            (int(after or 0), rows[-1].place, tx.now() - LAPSES_KEPT_SECONDS),
+        )
+    if len(rows) == limit:
+        return str(rows[-1].place)
+    return ""
+
+
 # ---------------------------------------------------------------- a session
 
 
@@ -90,11 +179,15 @@ def session_alive(tx: Transaction, instance_id: str) -> None:
     """A session has shown life: renew its leases. A lease that is over stays over."""
     if not tx.has(_LEASED, instance_id):
         return
-    from swarm_mcp.store import leases
+    from swarm_mcp.store import lock_rows
 
-    if leases.is_any_renewable(tx, instance_id):
-        lapse_locks(tx, leases.lapsed_of(tx, instance_id))
-        leases.renew(tx, instance_id)
+    rows = lock_rows.select(tx, "AND c.ttl IS NOT NULL AND c.instance_id = ?", (instance_id,))
+    lapse_locks(tx, [row for row in rows if lock_rows.has_lapsed(tx, row)])
+    tx.change(
+        "UPDATE context SET renewed = ?, booted = ?, wall_until = ? + ttl, warned = NULL"
+        f" WHERE {_LEASE} AND instance_id = ?",
+        (clock.now(), clock.boot(tx.here), time.time(), instance_id),
+    )
 
 
 def turn_ended(
@@ -148,9 +241,7 @@ def session_gone(tx: Transaction, session: Session, reason: str) -> None:
 
         messages.forget_notices_of(tx, gone)
     if tx.has("swarm_lapses WHERE instance_id = ?", gone):
-        from swarm_mcp.store import leases
-
-        leases.forget_lapses_of(tx, gone)
+        tx.change("DELETE FROM swarm_lapses WHERE instance_id = ?", (gone,))
     if tx.has("context WHERE type = 'lock' AND instance_id = ?", gone):
         from swarm_mcp.store import lock_rows
 
@@ -192,9 +283,17 @@ def reclaim(tx: Transaction, spare: str = "") -> list[Session]:
 def locks_granted(tx: Transaction, session: Session, locks: list[Lock]) -> None:
     """A session was given these locks: note it with former holders, if their leases on the same files lapsed."""
     if locks and tx.has("swarm_lapses"):
-        from swarm_mcp.store import leases
-
-        leases.note_grant(tx, session, locks)
+        for lapse in tx.rows("SELECT * FROM swarm_lapses", (), Lapse):
+            for lock in locks:
+                if lapse.instance_id == session.id:
+                    if lapse.file == lock.file and lapse.agent == (lock.agent or ""):
+                        tx.change(
+                            "DELETE FROM swarm_lapses WHERE instance_id = ? AND file = ? AND agent = ?",
+                            (lapse.instance_id, lapse.file, lapse.agent),
+                        )
+                elif lapse.taken_fence is None and _same_place(lapse, lock):
+                    _taken(tx, lapse, session, lock)
+                    break
 
 
 def end_locks(tx: Transaction, /, locks: list[Lock], reason: str = "", **payload: object) -> None:
@@ -237,9 +336,62 @@ def lapse_locks(tx: Transaction, lapsed: list[Lock]) -> None:
 
 def locks_lapsed(tx: Transaction, locks: list[Lock]) -> None:
     """The leases of these locks are over, and they were deleted: write that down, and tell their holders."""
-    from swarm_mcp.store import leases
+    from swarm_mcp.store import lock_rows, messages
 
-    leases.note_lapse(tx, locks)
+    for lock in locks:
+        left = lock_rows.time_left(tx, lock) or 0.0
+        lapsed_at = int(time.time() + left)
+        holder = session_table.get(tx, lock.instance_id)
+        if holder is None:
+            continue
+        file = plain(lock.file)
+        row = {name: lock[name] for name in ("instance_id", "path_key", "pattern", "base", "fence")}
+        row.update(file=file, agent=lock.agent or "", lapsed_at=lapsed_at)
+        row["message_id"] = messages.post_notice(tx, holder, _words(lock.replace(file=file), lapsed_at), file)
+        marks = ", ".join("?" * len(row))
+        tx.change(f"INSERT OR REPLACE INTO swarm_lapses ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+
+
+def _taken(tx: Transaction, lapse: Lapse, taker: Session, lock: Lock) -> None:
+    tx.change(
+        "UPDATE swarm_lapses SET taken_fence = ?, taken_by = ?, taken_label = ?"
+        " WHERE instance_id = ? AND file = ? AND agent = ?",
+        (lock.fence, taker.id, taker.label, lapse.instance_id, lapse.file, lapse.agent),
+    )
+    from swarm_mcp.store.messages import may_meet, name_of
+
+    former = session_table.get(tx, lapse.instance_id)
+    if former and may_meet(former.label, taker.label):
+        name = name_of(taker)
+    else:
+        name = "a session of another identity"
+    more = f" Since then {name} has been given {named(lock.file)}: read before you write."
+    tx.change("UPDATE messages SET content = content || ? WHERE id = ? AND read = 0", (more, lapse.message_id))
+
+
+def _same_place(lapse: Lapse, lock: Lock) -> bool:
+    from swarm_mcp.store.lock_request import meet, reach_in
+
+    one, other = reach_in(lapse), reach_in(lock)
+    return bool(one and other and meet(one, other))
+
+
+def _words(lock: Lock, lapsed_at: int) -> str:
+    from swarm_hook_core.wording import duration
+
+    moment = time.strftime("%H:%M:%S", time.localtime(lapsed_at))
+    if lock.agent:
+        held = f" (agent {named(lock.agent)})"
+    else:
+        held = ""
+    if lock.fence:
+        fence = f", fence {lock.fence}"
+    else:
+        fence = ""
+    return (
+        f"[auto] Your lock on {named(lock.file)}{held} lapsed at {moment}: there was no sign of life for"
+        f" {duration(lock.ttl or 0.0)}{fence}. It may have changed; lock it again before you go on with it."
+    )
 
 
 def place_left(tx: Transaction) -> None:

@@ -116,7 +116,6 @@ if TYPE_CHECKING:
         breaches,
         cleanup,
         grants,
-        leases,
         lock_finder,
         lock_listing,
         lock_rows,
@@ -136,7 +135,7 @@ if TYPE_CHECKING:
     S = TypeVar("S", bound="Store")
 else:
     _MODULES = """
-        activity breaches cleanup grants leases lock_finder lock_listing lock_rows locks messages reactions
+        activity breaches cleanup grants lock_finder lock_listing lock_rows locks messages reactions
         refusals runs session_table sessions task_reading task_requests tasks user_interface values
     """
     for _name in _MODULES.split():
@@ -225,11 +224,11 @@ class Leases(Part, metaclass=later):
     """Locks that lapse unless their session shows life."""
 
     keep = verb(reactions.keep)
-    is_due = verb(leases.is_due)
+    is_due = verb(reactions.is_due)
     renew_lock = verb(locks.renew_lock)
     some = verb(locks.let_lapse)
-    next_due = verb(leases.next_due)
-    overtaken = verb(leases.overtaken)
+    next_due = verb(reactions.next_due)
+    overtaken = verb(reactions.overtaken)
 
 
 class Transfers(Part, metaclass=later):

@@ -14,7 +14,7 @@ STRANGERS = {
         "lapses",
         "a lock that lapsed is held again after its session's next sign of life, though others have written the file",
         REACTIONS,
-        "        lapse_locks(tx, leases.lapsed_of(tx, instance_id))\n",
+        "    lapse_locks(tx, [row for row in rows if lock_rows.has_lapsed(tx, row)])\n",
         "",
     ),
     "wall_lease": (

@@ -16,7 +16,7 @@ REASONS = {
         answers/size cli/arguments cli/command cli/commands/sessions cli/locking cli/main cli/output cli/verbs
         folders hooks/session_hooks hooks/protection_watch installation runtimes/__init__ runtimes/user_settings
         sessions/acting start store/__init__ store/cleanup store/database store/driver store/grants store/values
-        store/locks store/lock_listing store/messages store/reactions store/runs store/sessions
+        store/lock_listing store/messages store/reactions store/runs store/sessions
         store/session_table store/store store/tasks store/user_interface
     """,
     "the library is loaded for a new store alone": "store/schema",

@@ -78,6 +78,14 @@ def test_a_write_of_what_its_session_has_asked_for_adds_nothing(place: Place, wh
     assert place.locks() == [("ann", None)]
 
 
+def test_an_agent_locks_a_folder_with_what_its_session_has_for_its_turn(place: Place, monkeypatch: pytest.MonkeyPatch):
+    """The session's own file refuses nothing to its agent, so the lock is not given back for it, again and again."""
+    monkeypatch.setattr(lock_finder, "YIELD_SECONDS", 0)
+    place.write("ann")
+    (lock,) = place.store.locks.acquire_all(place.ann, request(place.ann, [place.scope], agent="x"))
+    assert (lock.agent, place.locks()) == ("x", [("ann", None)])
+
+
 def test_what_one_had_who_has_gone_or_is_void_is_nothing(place: Place):
     place.write("ann", ago=601), place.write("nobody", f"{place.scope}/b")
     assert place.locks() == [] and place.locks(f"{place.scope}/b") == []
