@@ -1,4 +1,4 @@
-"""Cline: a folder in its plugin folder names the plugin in the bundle, which runs in place, with its skills.
+"""Cline: a folder in its plugin folder names the plugin in the bundle, run in place, with its skills.
 
 Cline has its MCP servers in a settings file of the user.
 """

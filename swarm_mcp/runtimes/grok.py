@@ -1,4 +1,4 @@
-"""Grok Build: links from its folders to files of the bundle, which run in place, and a server in its settings.
+"""Grok Build: links from its folders to files of the bundle, run in place, and a server in its settings.
 
 Its own `plugin install` copies a plugin and drops the comments of ``config.toml``.
 """

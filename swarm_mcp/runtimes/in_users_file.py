@@ -152,7 +152,7 @@ class WithSkills(InUsersFile):
         return {self.home() / "skills" / name: f"skills/{name}" for name in SKILLS}
 
 
-# Auggie: hooks and our server in its settings, by files of the bundle, which run in place, and links to the skills.
+# Auggie: hooks and our server in its settings, by files of the bundle, run in place, and links to the skills.
 
 # Its servers get hardly a variable, but it fills in those that are named. An empty one counts as missing.
 _PASSED_ON = (
@@ -210,7 +210,7 @@ def is_our_server(value: object) -> bool:
     return isinstance(args, list) and args[1:] == ["serve"] and str(args[0]).endswith(f"/{LAUNCHER}")
 
 
-# Letta Code: hooks in its settings, by files of the bundle, which run in place, and links to the skills.
+# Letta Code: hooks in its settings, by files of the bundle, run in place, and links to the skills.
 #
 # It takes the exit status 2 for a denial, and gives its model the error output then.
 

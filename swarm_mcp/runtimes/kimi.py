@@ -1,4 +1,4 @@
-"""Kimi Code: an entry in its list of plugins names the bundle, which runs in place.
+"""Kimi Code: an entry in its list of plugins names the bundle, run in place.
 
 Its own `/plugins install` copies a plugin, and runs only at a terminal.
 """

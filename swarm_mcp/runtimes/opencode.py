@@ -1,4 +1,4 @@
-"""OpenCode, and its fork Kilo: a link in the plugin folder to the bundle's plugin, which runs in place.
+"""OpenCode, and its fork Kilo: a link in the plugin folder to the bundle's plugin, run in place.
 
 The plugin itself tells OpenCode of the MCP server and the skills, so that no file of the user changes.
 """

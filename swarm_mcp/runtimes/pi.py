@@ -145,7 +145,7 @@ def home() -> Path:
     return Path(os.path.expanduser(chosen or "~/.pi/agent"))
 
 
-# oh-my-pi, a fork of pi: links from its folders to files of the bundle, which run in place.
+# oh-my-pi, a fork of pi: links from its folders to files of the bundle, run in place.
 
 EXTENSION = "integrations/omp/index.ts"
 
