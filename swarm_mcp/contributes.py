@@ -99,7 +99,7 @@ CHECKS = {
     "env": "swarm_mcp.doctor.own_checks:environment",
     "libraries": "swarm_mcp.doctor.own_checks:libraries",
     "sqlite": "swarm_mcp.doctor.own_checks:journal",
-    "checker": "swarm_mcp.doctor.checker:findings",
+    "checker": "swarm_mcp.doctor.own_checks:checkers",
     "state": "swarm_mcp.doctor.own_checks:state",
     "settings": "swarm_mcp.doctor.own_checks:settings",
     "protect": "swarm_mcp.doctor.own_checks:protection",

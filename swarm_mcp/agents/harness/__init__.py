@@ -13,8 +13,8 @@ From Python, a run is::
 ``query``                        the request of a run, also from JSON, a command line, or a Python caller
 ``adapter``                      the interface of an adapter, and requests beyond its abilities
 ``registry``                     adapters by name, and a harness's fitness on this machine
-``run``, ``run_attempt``         the runner: one run, or one for each prompt of a conversation; one child of a run
-``child``, ``keeper``            the child's process, and its end
+``run``                          the runner: one run, or one for each prompt of a conversation
+``child``, ``keeper``            one child of a run: its process, its output, and its end
 ``events``, ``record``, ``narration``   events, their order, and their receivers
 ``outcome``, ``conclusion``      the end of a run: its costs, its errors, its changes
 ``servers``, ``bridge``, ``permissions``, ``prompting``, ``environment``   a child's equipment, and its instructions

@@ -20,7 +20,7 @@ from typing_extensions import Unpack
 from swarm_hook_core import state
 from swarm_mcp.agents.harness import events, outcome, registry
 from swarm_mcp.agents.harness.adapter import HarnessAdapter, left_out, require_possible
-from swarm_mcp.agents.harness.child import Child, StopRequest
+from swarm_mcp.agents.harness.child import Child, NotStarted, RunAttempt, StopRequest
 from swarm_mcp.agents.harness.conclusion import (
     ChangeWatch,
     Resumption,
@@ -39,7 +39,6 @@ from swarm_mcp.agents.harness.permissions import SERVER, PermissionServer
 from swarm_mcp.agents.harness.query import Options, PathLike, Query
 from swarm_mcp.agents.harness.query_types import checked, function_of, normalized, path_of
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
-from swarm_mcp.agents.harness.run_attempt import NotStarted, RunAttempt
 from swarm_mcp.agents.harness.servers import ToolServer, servers_for, with_tools
 from swarm_mcp.errors import Refused, SwarmError
 

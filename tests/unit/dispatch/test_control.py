@@ -17,8 +17,7 @@ from swarm_mcp.agents.dispatch import processes
 from swarm_mcp.agents.dispatch.dispatch import Dispatch
 from swarm_mcp.agents.dispatch.processes import GO_ON, Assignment, Processes, query_of
 from swarm_mcp.agents.dispatch.request import DispatchRequest, SpawnFailed, may_use_yolo
-from swarm_mcp.agents.dispatch.supervision import Progress, Supervisor, supervise
-from swarm_mcp.agents.dispatch.worker_task import result_text
+from swarm_mcp.agents.dispatch.supervision import Progress, Supervisor, result_text, supervise
 from swarm_mcp.agents.harness import events, registry
 from swarm_mcp.agents.harness.adapter import Capabilities, Process
 from swarm_mcp.agents.harness.conclusion import ResumableSession, serialize
