@@ -28,7 +28,6 @@ REASONS = {
         agents/harness/run
     """,
     "a worker needs the library for few of its calls": "agents/harness/registry agents/harness/adapter",
-    "the names of a public package are loaded when they are asked for": "agents/harness/__init__",
     "the doctor finds broken libraries, and plays clients only if asked": "doctor/own_checks cli/commands/doctor",
     "psycopg, pygls or starlette may be missing": """
         team/agent team/verb team/standing view/commands
