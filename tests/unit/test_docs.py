@@ -16,9 +16,8 @@ from support.command_line import flags_of
 from support.world import World
 
 from swarm_mcp import contributes
-from swarm_mcp.cli.arguments import parse
-from swarm_mcp.cli.verbs import NOUNS, called, is_verb, verb_named
-from swarm_mcp.cli.verbs import words_of as verbs_words_of
+from swarm_mcp.cli.arguments import NOUNS, called, is_verb, parse, verb_named
+from swarm_mcp.cli.arguments import words_of as verbs_words_of
 from swarm_mcp.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "swarm_mcp"
 OPTIONAL = {"ctypes", "curses", "fcntl", "keyring", "pwd", "readline", "rich", "textual"}
 REASONS = {
     "hook processes and short commands load the module": """
-        answers/size cli/arguments cli/command cli/commands/sessions cli/locking cli/main cli/output cli/verbs
+        answers/size cli/arguments cli/command cli/commands/sessions cli/locking cli/main cli/output
         folders hooks/session_hooks hooks/protection_watch installation runtimes/__init__ runtimes/user_settings
         sessions/acting start store/__init__ store/cleanup store/database store/driver store/grants store/values
         store/locks store/lock_listing store/messages store/reactions store/runs store/sessions

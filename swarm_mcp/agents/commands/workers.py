@@ -37,12 +37,12 @@ from swarm_mcp.cli.arguments import (
     Usage,
     Word,
     choice,
+    retired,
     verb,
 )
 from swarm_mcp.cli.output import answer as print_answer
 from swarm_mcp.cli.output import complain, say, say_text, show
 from swarm_mcp.cli.progress import Progress
-from swarm_mcp.cli.verbs import retired
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain import DONE, FAILED, TYPES, Task
 from swarm_mcp.errors import Refused, SwarmError, UsageError

@@ -17,7 +17,6 @@ from swarm_hook_core.state import state_dir
 from swarm_mcp import contributes, contributions
 from swarm_mcp.cli.arguments import JSON, Option, Usage, Word, choice, parse
 from swarm_mcp.cli.commands import locks
-from swarm_mcp.cli.verbs import all_verbs
 from swarm_mcp.doctor import own_checks
 from swarm_mcp.errors import UsageError
 from swarm_mcp.server import tool
@@ -257,7 +256,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_its_verb_runs_and_is_on_the_help_page(scratch: None, ground: Ground) -> None:
     assert ground.swarm("hello").out == ground.swarm("hi").out == "hello from elsewhere\n"
     assert "did you mean hello?" in ground.swarm("greet").err
-    assert all_verbs()[all_verbs().index("lock") + 1] == "hello"
+    assert contributions.verbs()[contributions.verbs().index("lock") + 1] == "hello"
     assert "greet the reader" in ground.swarm("help").out
     assert ground.swarm("help", "hello").out.startswith("hello: greet the reader")
 
@@ -286,7 +285,7 @@ def test_a_name_belongs_to_one_package() -> None:
     for part in ("VERBS", "ALIASES", "OTHER_WORDS", "CHECKS"):
         named = [name for one in contributions.lists() for name in getattr(one, part, ())]
         assert len(named) == len(set(named)), part
-    known = set(all_verbs())
+    known = set(contributions.verbs())
     assert set(contributions.table("ALIASES").values()) <= known
 
 
