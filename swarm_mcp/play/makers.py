@@ -13,7 +13,7 @@ from swarm_mcp.folders import here
 from swarm_mcp.play.clients import FILES, KEY, SPOILT, TEXT, Call, Client, OneShot, Seen, Way
 from swarm_mcp.play.models import ModelServer
 from swarm_mcp.play.scene import Scene, copy, refuse_services, sealed
-from swarm_mcp.runtimes import claude_code, codex, copilot, gemini, grok, kimi, qwen, runtime
+from swarm_mcp.runtimes import claude_code, codex, copilot, gemini, grok, kimi, runtime
 from swarm_mcp.runtimes.json_editor import object_of
 
 _MODE = re.compile(r'"permissionMode":"(\w+)"')
@@ -366,7 +366,7 @@ class Qwen(OneShot):
         )  # fmt: skip
 
     def bring(self) -> None:
-        self._bring_settings(qwen.home(), qwen.layers())
+        self._bring_settings(gemini.qwen_home(), gemini.qwen_layers())
 
     def started(self, prompt: str, *words: str) -> list[str]:
         return ["qwen", "-m", "scripted", "-o", "stream-json", *words, "-p", prompt]
@@ -378,7 +378,7 @@ class Qwen(OneShot):
         return ["--approval-mode", mode]
 
     def usual_mode(self) -> str:
-        return self._chosen_mode(qwen.layers(), "tools", "approvalMode").replace("_", "-")
+        return self._chosen_mode(gemini.qwen_layers(), "tools", "approvalMode").replace("_", "-")
 
     def create(self, path: str, text: str) -> Call:
         return {"name": "write_file", "input": {"file_path": self.absolute(path), "content": text}}

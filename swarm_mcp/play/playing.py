@@ -16,9 +16,10 @@ from swarm_mcp.play.makers import ClaudeCode, Codex, Copilot, Gemini, Grok, Kimi
 from swarm_mcp.play.models import FileGate, Step, play
 from swarm_mcp.play.open_clients import Cline, Hermes, Kilo, Omp, OpenCode, Pi
 from swarm_mcp.play.scene import FREE, LINE, YOURS, Scene
-from swarm_mcp.runtimes.base import Finding, Look, Runtime, Steps, object_in
+from swarm_mcp.runtimes.base import Finding, Look, Runtime, Steps
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.json_editor import object_of
+from swarm_mcp.runtimes.users_file import object_in
 
 PLAYED = (ClaudeCode, Codex, Copilot, Gemini, Qwen, Grok, OpenCode, Kilo, Kimi, Cline, Hermes, Pi, Omp)
 CLIENTS: dict[str, type[Client]] = {client.name: client for client in PLAYED}

@@ -374,15 +374,6 @@ def starts_our_hooks(file: Path) -> bool:
     return says(file, "integrations/hook.")
 
 
-def object_in(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file. It is empty if the file cannot be read."""
-    try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):  # the caller reports what it misses
-        return {}
-    return object_of(tree)
-
-
 def as_json(tree: object) -> bytes:
     """Return a JSON file that holds `tree`."""
     return (json.dumps(tree, indent=2) + "\n").encode()

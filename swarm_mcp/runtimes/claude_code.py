@@ -16,23 +16,12 @@ from typing import Any
 from swarm_hook_core.repository import tree_over
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
-from swarm_mcp.runtimes.base import (
-    MARKETPLACE,
-    PLUGIN,
-    PLUGIN_ID,
-    Finding,
-    Look,
-    Runtime,
-    StatusLine,
-    Steps,
-    object_in,
-    says,
-)
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Look, Runtime, StatusLine, Steps, says
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import list_of
 from swarm_mcp.runtimes.owned_folder import differing, read_files, read_record
 from swarm_mcp.runtimes.settings_layers import environment, last_of, read, switched_off, unread, variable_on, variables
-from swarm_mcp.runtimes.users_file import write_whole
+from swarm_mcp.runtimes.users_file import object_in, write_whole
 
 # The settings of Claude Code that keep it from running hooks or the plugin (as of release 2.1.332).
 #

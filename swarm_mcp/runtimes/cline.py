@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from swarm_mcp import __version__
-from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, as_json, object_in
+from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, as_json
 from swarm_mcp.runtimes.bundle import PACKAGE, add_to_package
-from swarm_mcp.runtimes.edited_json import EditedJson, Entry
 from swarm_mcp.runtimes.in_place import InPlace, root_of
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.owned_folder import RECORD, put, read_record, remove
 from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
+from swarm_mcp.runtimes.users_file import EditedJson, Entry, object_in
 
 PLUGIN_FILE = "integrations/cline/index.ts"
 _RUNTIME_VARIABLES = ("CLINE_JS_RUNTIME_PATH", "BUN_EXEC_PATH", "npm_node_execpath", "NODE")

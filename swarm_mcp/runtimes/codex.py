@@ -20,11 +20,12 @@ from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.mcp.client import ANSWER_SECONDS, RpcChild
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Finding, Look, Runtime, Steps, Terminal, as_json, object_in
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Finding, Look, Runtime, Steps, Terminal, as_json
 from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, in_quotes
 from swarm_mcp.runtimes.json_editor import list_of, object_of
 from swarm_mcp.runtimes.owned_folder import differing, read_files, read_record, remove
 from swarm_mcp.runtimes.server_name import servers_in_toml
+from swarm_mcp.runtimes.users_file import object_in
 from swarm_mcp.store.user_interface import pane_in
 
 # ---------------------------------------------------------------- the terminal of a session in the shared daemon

@@ -14,12 +14,12 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Steps, as_failure, starts_our_hooks
-from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.server_name import servers_in_json
 from swarm_mcp.runtimes.settings_layers import last_of, read, switched_off, unread, with_comments
+from swarm_mcp.runtimes.users_file import EditedJson, Entry, tree_in
 
 MANIFEST = ".github/plugin/plugin.json"  # Copilot prefers it to the manifest of Claude Code in the same folder
 POLICY = Path("/etc/github-copilot/managed-settings.json")

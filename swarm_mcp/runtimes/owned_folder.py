@@ -12,7 +12,7 @@ from typing import Any
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import interpreter
-from swarm_mcp.runtimes.base import object_in
+from swarm_mcp.runtimes.users_file import object_in
 
 RECORD = "install.json"
 _UNCHECKED_HASH = (1).to_bytes(4, "little")  # the flags of a module that is compared with no source

@@ -17,11 +17,11 @@ from swarm_mcp.agents.harness.outcome import UNSUPPORTED, Cost, Ending, count_of
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_json, parse_object
 from swarm_mcp.agents.harness.registry import environment_of
 from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues, names_in_mode
-from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.gemini import HOOKS, home
 from swarm_mcp.runtimes.gemini import NAME as EXTENSION
 from swarm_mcp.runtimes.json_editor import text_of
 from swarm_mcp.runtimes.settings_layers import read, with_comments
+from swarm_mcp.runtimes.users_file import object_in
 
 # The output of Gemini CLI with ``-o stream-json`` (0.61): one JSON object a line.
 #

@@ -32,8 +32,8 @@ from swarm_mcp.agents.harness.outcome import Cost, Ending, code_of
 from swarm_mcp.agents.harness.query import READ_ONLY, Query, parse_object
 from swarm_mcp.agents.harness.registry import environment_of
 from swarm_mcp.agents.harness.servers import tool_of
-from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.pi import home
+from swarm_mcp.runtimes.users_file import object_in
 
 # The output of pi with ``--mode json``: a header, then one event a line (``docs/json.md`` of its package, 0.74).
 #
