@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from swarm_mcp import __version__
-from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, as_json
+from swarm_mcp.runtimes.base import PLUGIN, Finding, InPlace, Steps, as_failure, as_json, root_of
 from swarm_mcp.runtimes.bundle import PACKAGE, add_to_package
-from swarm_mcp.runtimes.in_place import InPlace, root_of
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.owned_folder import RECORD, put, read_record, remove

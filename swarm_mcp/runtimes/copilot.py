@@ -13,8 +13,16 @@ from typing import Any
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Steps, as_failure, starts_our_hooks
-from swarm_mcp.runtimes.in_place import InPlace
+from swarm_mcp.runtimes.base import (
+    MARKETPLACE,
+    PLUGIN,
+    PLUGIN_ID,
+    Finding,
+    InPlace,
+    Steps,
+    as_failure,
+    starts_our_hooks,
+)
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.server_name import servers_in_json

@@ -18,8 +18,7 @@ from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.installation import coordinator_command
-from swarm_mcp.runtimes.base import Finding, StatusLine, Steps, as_failure, as_json
-from swarm_mcp.runtimes.in_place import InPlace, root_of
+from swarm_mcp.runtimes.base import Finding, InPlace, StatusLine, Steps, as_failure, as_json, root_of
 from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, hooks_in
 from swarm_mcp.runtimes.json_editor import list_of, object_of
 from swarm_mcp.runtimes.server_name import servers_in_json

@@ -14,9 +14,20 @@ from typing import Any
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import claude_code, users_file
-from swarm_mcp.runtimes.base import PLUGIN_ID, Finding, StatusLine, Steps, as_json, says, starts_our_hooks
+from swarm_mcp.runtimes.base import (
+    PLUGIN_ID,
+    Finding,
+    InPlace,
+    StatusLine,
+    Steps,
+    as_json,
+    leads_to,
+    put_link,
+    says,
+    starts_our_hooks,
+    take_link,
+)
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
-from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
 from swarm_mcp.runtimes.installed import ROOT_VARIABLES, YES, Coverage, Installed, Verified, hooks_in, in_quotes
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle, servers_in_toml

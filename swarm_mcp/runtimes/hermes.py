@@ -16,9 +16,8 @@ from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, says
+from swarm_mcp.runtimes.base import PLUGIN, Finding, InPlace, Steps, as_failure, leads_to, put_link, says, take_link
 from swarm_mcp.runtimes.bundle import LAUNCHER
-from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle

@@ -15,9 +15,8 @@ from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import hook_config
-from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, as_json
+from swarm_mcp.runtimes.base import PLUGIN, Finding, InPlace, Steps, as_failure, as_json, leads_to, put_links, take_link
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
-from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_links, take_link
 from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, hooks_in, in_quotes
 from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_record, remove

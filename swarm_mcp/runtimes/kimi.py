@@ -14,9 +14,8 @@ from typing import Any
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import PLUGIN, Finding, StatusLine, Steps, as_failure, as_json
+from swarm_mcp.runtimes.base import PLUGIN, Finding, InPlace, StatusLine, Steps, as_failure, as_json
 from swarm_mcp.runtimes.bundle import COORDINATOR, LAUNCHER
-from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified, hooks_in
 from swarm_mcp.runtimes.json_editor import list_of, object_of
 from swarm_mcp.runtimes.server_name import NAME

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm_mcp.errors import ClientFailed
-from swarm_mcp.runtimes.base import Finding, Steps
-from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
+from swarm_mcp.runtimes.base import Finding, InPlace, Steps, leads_to, put_link, take_link
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.server_name import NAME, OTHER_NAME, servers_in_json
 from swarm_mcp.runtimes.settings_layers import environment, switched_off, variable_on

@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import Finding, Steps
+from swarm_mcp.runtimes.base import Finding, InPlace, Steps, leads_to, put_links, take_link
 from swarm_mcp.runtimes.bundle import PACKAGE, SKILLS, add_to_package
-from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_links, take_link
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import list_of
 from swarm_mcp.runtimes.server_name import servers_in_json

@@ -39,7 +39,7 @@ from swarm_mcp.agents.harness.permissions import SERVER, PermissionServer
 from swarm_mcp.agents.harness.query import Options, PathLike, Query
 from swarm_mcp.agents.harness.query_types import checked, function_of, normalized, path_of
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
-from swarm_mcp.agents.harness.servers import ToolServer, servers_for, with_tools
+from swarm_mcp.agents.harness.servers import CLIENT_TOOLS, ToolServer, servers_for
 from swarm_mcp.errors import Refused, SwarmError
 
 NOTHING = Ending(None)
@@ -246,7 +246,7 @@ class Run:
                 query = self._query
                 servers = servers_for(query)
                 if tools is not None:
-                    servers = with_tools(servers, tools)
+                    servers[CLIENT_TOOLS] = tools.server  # in place of another of that name
                 if asked is not None:
                     servers[SERVER] = asked.server
                 return self._attempt_twice_at_most(

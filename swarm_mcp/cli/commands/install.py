@@ -37,10 +37,9 @@ from swarm_mcp.guard import projects
 from swarm_mcp.hooks.protection_watch import remember, tell_lowered
 from swarm_mcp.installation import marketplace_folder, plugin_source
 from swarm_mcp.runtimes import NAMES, chosen, hook_config, installed, runtime, server_name, user_settings
-from swarm_mcp.runtimes.base import Begun, Interrupted, Runtime, SideBySide, Steps
+from swarm_mcp.runtimes.base import Begun, InPlace, Interrupted, Runtime, SideBySide, Steps
 from swarm_mcp.runtimes.bundle import leave_launcher, left, remove_ours, remove_theirs
 from swarm_mcp.runtimes.bundle import write as write_bundle
-from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Entry
 from swarm_mcp.runtimes.owned_folder import read_record, remove
 from swarm_mcp.runtimes.server_name import add_server

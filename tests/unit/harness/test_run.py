@@ -122,9 +122,12 @@ def test_client_tools_and_servers_are_merged_before_the_launch(tmp_path):
         return 2 * number
 
     adapter = Scripted(GOOD)
-    seen_of(run_of(adapter, tmp_path, client_tools=(double,)))
+    others = {"user": McpServer("x"), "client_tools": McpServer("y")}
+    seen_of(run_of(adapter, tmp_path, client_tools=(double,), mcp_servers=others))
     servers = adapter.launched[0].mcp_servers
-    assert {"swarm", "client_tools"} <= set(servers) and servers["client_tools"].url.startswith("http://127.0.0.1:")
+    assert {"swarm", "user", "client_tools"} <= set(servers) and servers["client_tools"].url.startswith(
+        "http://127.0.0.1:"
+    )
     assert any(folder.endswith("swarm-mcp") for folder in adapter.launched[0].skills)
 
 
