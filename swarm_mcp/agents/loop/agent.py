@@ -17,7 +17,7 @@ from swarm_hook_core.untrusted_text import safe
 from swarm_mcp.agents.harness import events
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Price
-from swarm_mcp.agents.loop import prompts, protocols, providers, session, settings, stages, subprocesses, tools
+from swarm_mcp.agents.loop import prompts, protocols, providers, session, settings, stages, tools
 from swarm_mcp.agents.loop.prompts import structured
 from swarm_mcp.agents.loop.protocols import Reply
 from swarm_mcp.agents.loop.providers import Provider
@@ -569,7 +569,7 @@ def show_help(loop: LoopRun) -> list[str]:
 
 def _said(path: str, loop: LoopRun) -> str:
     """The first line that an executable prints about itself."""
-    ran = subprocesses.run([path, "--describe"], env=loop.environment(), cwd=loop.cwd, seconds=stages.SCHEMA_SECONDS)
+    ran = tools.run_command([path, "--describe"], env=loop.environment(), cwd=loop.cwd, seconds=stages.SCHEMA_SECONDS)
     return ran.out.strip().partition("\n")[0]
 
 

@@ -16,7 +16,7 @@ from swarm_mcp.agents.harness.claude.adapter import Claude
 from swarm_mcp.agents.harness.codex.adapter import PRICES
 from swarm_mcp.agents.harness.outcome import TOKENS, Cost, Price, priced
 from swarm_mcp.agents.harness.query import parse_object
-from swarm_mcp.agents.loop import protocols, settings, subprocesses, tools
+from swarm_mcp.agents.loop import protocols, settings, tools
 from swarm_mcp.agents.loop.protocols import Anthropic, OpenAI, Reply, number_of
 from swarm_mcp.agents.loop.session import ModelCall, learn, model_call
 from swarm_mcp.agents.loop.settings import LoopFailure, Run
@@ -193,7 +193,7 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
 
 
 def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:
-    ran = subprocesses.run([path, flag], env=environ, cwd=os.getcwd(), seconds=READY_SECONDS)
+    ran = tools.run_command([path, flag], env=environ, cwd=os.getcwd(), seconds=READY_SECONDS)
     return ran.code, ran.out
 
 
@@ -227,7 +227,7 @@ def ask(
             reader = threading.Thread(target=_read_calls, args=(os.dup(handle), early_calls), daemon=True)
             reader.start()
             try:
-                ran = subprocesses.run(
+                ran = tools.run_command(
                     [*argv, "--stream"], text, env={**environ, "HARNESS_TOOL_FIFO": fifo}, cwd=loop.settings.folder
                 )
             finally:
@@ -235,7 +235,7 @@ def ask(
                 reader.join()
                 os.close(handle)
     else:
-        ran = subprocesses.run(argv, text, env=environ, cwd=loop.settings.folder)
+        ran = tools.run_command(argv, text, env=environ, cwd=loop.settings.folder)
     loop.log(ran.err)
     found = parse_object(ran.out)
     if ran.code:

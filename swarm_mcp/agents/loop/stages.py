@@ -15,7 +15,7 @@ from typing import Any
 
 from swarm_hook_core import state
 from swarm_mcp.agents.harness.query import parse_json, parse_object
-from swarm_mcp.agents.loop import prompts, providers, subprocesses, tools
+from swarm_mcp.agents.loop import prompts, providers, tools
 from swarm_mcp.agents.loop.session import ModelCall, model_call, written
 from swarm_mcp.agents.loop.settings import MODEL_FAILED, TOO_LONG, TOOL_SECONDS, LoopFailure, Run, number
 
@@ -135,7 +135,7 @@ def _may_use(loop: Run, name: str, ours: bool) -> bool:
 def _execute(loop: Run, path: str, made: ModelCall) -> tuple[str, bool]:
     seconds = number("HARNESS_TOOL_TIMEOUT", TOOL_SECONDS)
     text = json.dumps(made.input, ensure_ascii=False)
-    ran = subprocesses.run(
+    ran = tools.run_command(
         [path, "--exec"], text + "\n", env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
         reaper=loop.reaper, together=True,
     )  # fmt: skip
@@ -152,7 +152,7 @@ def _asked(loop: Run, path: str) -> dict[str, Any] | None:
         return None
     key = (path, status.st_mtime_ns, status.st_size)
     if key not in _schemas:
-        ran = subprocesses.run(
+        ran = tools.run_command(
             [path, "--schema"], env=loop.environment("assemble"), cwd=loop.settings.folder, seconds=SCHEMA_SECONDS,
             reaper=loop.reaper,
         )  # fmt: skip
@@ -213,7 +213,7 @@ def _run_executable(loop: Run, stage: str, path: str, current: dict[str, Any] | 
         text = current
     else:
         text = json.dumps(current, ensure_ascii=False)
-    ran = subprocesses.run([path], text + "\n", env=loop.environment(stage), cwd=loop.settings.folder)
+    ran = tools.run_command([path], text + "\n", env=loop.environment(stage), cwd=loop.settings.folder)
     loop.log(ran.err)
     if ran.code == 0:
         return ran.out

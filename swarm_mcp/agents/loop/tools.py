@@ -1,4 +1,4 @@
-"""The tools of a run: built-in ones, those of MCP servers, and the places of plugins."""
+"""The tools of a run: built-in ones, those of MCP servers; the places of plugins, and running their executables."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
+import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import IO, Any, NamedTuple
 
 from swarm_hook_core.kernel.planning import inside
 from swarm_hook_core.mcp_writers import is_writer
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp import __version__
-from swarm_mcp.agents.loop import prompts, subprocesses
+from swarm_mcp.agents.loop import prompts
 from swarm_mcp.agents.loop.session import ModelCall
 from swarm_mcp.agents.loop.settings import AGENT_SECONDS, READ_ONLY, TOOL_SECONDS, Run, number
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.mcp.client import START_SECONDS, Client
+from swarm_mcp.processes import Reaper
 
 WRITERS = frozenset({"write_file", "str_replace", "edit_file"})
 READERS = frozenset({"read_file", "list_dir", "skill", "agent"})
@@ -128,7 +131,7 @@ def bash(loop: Run, given: dict[str, Any], plan: str = "") -> tuple[str, bool]:
     argv = [shutil.which("bash") or "/bin/sh", "-c", command]
     if plan:
         argv = inside(plan, argv)
-    ran = subprocesses.run(
+    ran = run_command(
         argv, env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
         reaper=loop.reaper, together=True,
     )  # fmt: skip
@@ -168,7 +171,7 @@ def agent(loop: Run, given: dict[str, Any]) -> tuple[str, bool]:
     if loop.settings.read_only:
         mode = ("--mode", READ_ONLY)
     seconds = number("HARNESS_AGENT_TIMEOUT", AGENT_SECONDS)
-    ran = subprocesses.run(
+    ran = run_command(
         [*coordinator_command(), "loop", "agent", *mode], prompt, env=env, cwd=loop.cwd, seconds=seconds,
         reaper=loop.reaper,
     )  # fmt: skip
@@ -563,3 +566,107 @@ def _forget_old(base: str, mine: str) -> None:
         path = os.path.join(base, name)
         if name.startswith("plugins-") and path != mine and os.stat(path).st_mtime < oldest:
             shutil.rmtree(path, ignore_errors=True)
+
+
+# Running executables: text in, text and exit code out.
+
+
+LONGEST_OUTPUT = 4 * 1024 * 1024  # bytes of output that are read; more is no answer
+SHORT = 4096  # bytes that every pipe takes at once
+# A command begins once the reaper knows it: if this process were killed before, nothing would end the command.
+_ON_WORD = 'read -r go || exit 125; exec "$@"'
+
+
+class Finished(NamedTuple):
+    """The end of a command. `code` is that of a shell: 128 plus the signal for a killed command."""
+
+    code: int
+    out: str
+    err: str
+    timed_out: bool = False
+    seconds: float = 0.0
+
+
+def run_command(
+    argv: list[str],
+    stdin: str = "",
+    *,
+    env: Mapping[str, str],
+    cwd: str,
+    seconds: float = 0.0,
+    reaper: Reaper | None = None,
+    together: bool = False,
+) -> Finished:
+    """Run `argv` with the text `stdin` as its input. A command that cannot be started ends with 126 and a reason in
+    `err`.
+
+    `seconds` 0: no limit. With a `reaper` the command has a process group of its own, and is ended at the time limit.
+    `together`: standard error goes to `out`. Output goes through files, so that a background process with an open
+    output does not keep the command from ending.
+    """
+    begun = time.monotonic()
+    data = stdin.encode("utf-8", "replace")
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            child = subprocess.Popen(
+                ["/bin/sh", "-c", _ON_WORD, argv[0], *argv] if reaper else argv, stdin=subprocess.PIPE, stdout=out,
+                stderr=subprocess.STDOUT if together else err, env=dict(env), cwd=cwd,
+                start_new_session=reaper is not None,
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            why = f"{argv[0]}: {getattr(error, 'strerror', None) or error}"
+            return Finished(126, why if together else "", why)
+        timed_out = False
+        try:
+            if reaper:
+                reaper.watch(child.pid)
+            _give(child, (b"go\n" if reaper else b"") + data)
+            child.wait(seconds or None)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            _end_command(child, reaper)
+        except BaseException:
+            _end_command(child, reaper)
+            raise
+        if reaper:
+            reaper.forget(child.pid)
+        code = child.returncode
+        if code < 0:
+            code = 128 - code
+        return Finished(code, _output_in(out), _output_in(err), timed_out, time.monotonic() - begun)
+
+
+def _give(child: subprocess.Popen[bytes], data: bytes) -> None:
+    """Write all of `data` to standard input. Long data is written by a thread: the child need not read it."""
+
+    def write() -> None:
+        try:
+            assert child.stdin
+            with child.stdin as pipe:
+                pipe.write(data)
+        except OSError:
+            return  # it has closed its input, or ended
+
+    if len(data) <= SHORT:
+        write()
+    else:
+        threading.Thread(target=write, daemon=True).start()
+
+
+def _end_command(child: subprocess.Popen[bytes], reaper: Reaper | None) -> None:
+    if reaper:
+        reaper.end(child.pid, child)
+    else:
+        child.kill()
+        child.wait()
+
+
+def _output_in(file: IO[bytes]) -> str:
+    size = os.fstat(file.fileno()).st_size
+    file.seek(0)
+    if size <= LONGEST_OUTPUT:
+        return file.read().decode("utf-8", "replace")
+    head = file.read(LONGEST_OUTPUT // 2)
+    file.seek(size - LONGEST_OUTPUT // 2)
+    left = f"\n[{size - LONGEST_OUTPUT} bytes left out]\n".encode()
+    return (head + left + file.read()).decode("utf-8", "replace")
