@@ -16,7 +16,7 @@ VERBS = {
     "roles": "swarm_mcp.agents.commands.runs",
     "loop": "swarm_mcp.agents.commands.workers",
     "work": "swarm_mcp.agents.commands.workers",
-    "acp": "swarm_mcp.agents.acp.relay",
+    "acp": "swarm_mcp.agents.commands.acp",
 }
 PLACES = {"work": "hook"}
 NOUNS = {

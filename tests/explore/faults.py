@@ -99,7 +99,7 @@ FAULTS = {
         "        else:\n            self._write(one, target, by)\n",
         '        elif kind != ">>":\n            self._write(one, target, by)\n'),
     "relay_lets_pass": _one("edits_through_relay", "the relay for an editor passes what a lock denies",
-        "swarm_mcp/agents/acp/guard.py", "            if denial is not None:\n                core.note_denial",
+        "swarm_mcp/agents/acp_guard.py", "            if denial is not None:\n                core.note_denial",
         "            if denial is not None and denial.loss is not None:\n                core.note_denial"),
     "commit_passes": _one("commits", "the guard passes commits of locked files", "swarm_mcp/guard/check.py",
         "others = [row for row in rows if not is_mutex(row.file) and not _is_own(row, me)]", "others = []"),
