@@ -14,7 +14,7 @@ from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Done, Ground
 
 import swarm_mcp
 from swarm_hook_core.state import state_dir
-from swarm_mcp import contributes, contributions
+from swarm_mcp import contributions
 from swarm_mcp.cli.arguments import JSON, Option, Usage, Word, choice, parse
 from swarm_mcp.cli.commands import locks
 from swarm_mcp.doctor import own_checks
@@ -277,7 +277,7 @@ def test_its_reactions_follow_a_change(scratch: None) -> None:
 
 
 def test_a_verb_of_the_coordinator_is_found_without_the_other_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contributions, "PACKAGES", ("swarm_mcp", "no_such_package"))
+    monkeypatch.setattr(contributions, "PACKAGES", ("no_such_package",))
     assert contributions.module_of("alive") == "swarm_mcp.cli.commands.reports"
 
 
@@ -318,7 +318,7 @@ def test_adding_a_verb(ground_with_locks: Ground, monkeypatch: pytest.MonkeyPatc
     module = module_from_spec(spec_from_loader(name, None))
     exec(compile(code_of("adding-a-verb.md"), name, "exec"), module.__dict__)
     monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setitem(contributes.VERBS, "count", name)
+    monkeypatch.setitem(contributions.VERBS, "count", name)
     count = ground_with_locks.swarm("count", "--path", f"{ground_with_locks.scope}/src", "--json")
     assert count.json == {"count": 2} and ground_with_locks.swarm("count").out == "3\n"
     assert ground_with_locks.swarm("count", "--pth", "x").err.startswith(
