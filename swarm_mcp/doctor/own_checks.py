@@ -43,7 +43,7 @@ from swarm_mcp.doctor import enforcement
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain import STALE_SECONDS
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.folders import current_scope, here
+from swarm_mcp.folders import current_scope, here, names_in
 from swarm_mcp.guard import hooks
 from swarm_mcp.installation import coordinator_command, interpreter, marketplace_folder, plugin_source
 from swarm_mcp.runtimes import bundle, server_name, user_settings
@@ -207,23 +207,16 @@ def _of_journals() -> list[str]:
     base = traces_dir()
     if os.path.lexists(base) and not os.path.isdir(base):
         return [f"{base} is no folder"]
-    for place in _listed(base):
+    for place in (os.path.join(base, name) for name in names_in(base)):
         if not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):
             wrong.append(f"{place}: no journal can be made in it")
             continue
-        for path in _listed(place):
+        for path in (os.path.join(place, name) for name in names_in(place)):
             if not os.path.isfile(path) or os.path.islink(path):
                 wrong.append(f"{path} is no ordinary file")
             elif not os.access(path, os.W_OK):
                 wrong.append(f"{path}: no permission to write")
     return wrong
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return sorted(os.path.join(folder, name) for name in os.listdir(folder))
-    except OSError:  # no journals yet
-        return []
 
 
 RECENT_SECONDS = 86400
@@ -565,7 +558,7 @@ _WHY_ALONE = {
 def checkers(_asked: Asked) -> list[Finding]:
     """Return the findings about the relay, and about the checkers of the clients that run now."""
     found = [_relay_in_use()]
-    names = _checker_names()
+    names = [name for name in names_in(checkers_dir()) if name[:1].isdigit() and "." not in name]
     living = [name for name in names if is_living(name)]
     alone = _hooks_alone()
     details = {"clients": living, "alone": dict(alone)}
@@ -597,13 +590,6 @@ def _relay_in_use() -> Finding:
         return Finding("relay", "info", "hooks use the relay in Python: this package was built without the one in C")
     text = f"hooks use the relay in Python: when this was installed, {why}"
     return Finding("relay", "info", text, f"mend that, and {again}")
-
-
-def _checker_names() -> list[str]:
-    try:
-        return [name for name in os.listdir(checkers_dir()) if name[:1].isdigit() and "." not in name]
-    except OSError:  # no server has started yet
-        return []
 
 
 def _answered(name: str) -> tuple[int, int]:

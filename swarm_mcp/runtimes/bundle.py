@@ -25,6 +25,7 @@ from swarm_hook_core.state import state_dir, write_private
 from swarm_mcp import __file__ as ours
 from swarm_mcp import __version__, runtimes
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.folders import names_in
 from swarm_mcp.installation import coordinator_command, interpreter, plugin_source, relay
 from swarm_mcp.runtimes.base import UNCHECKED, Runtime, as_json
 from swarm_mcp.runtimes.claude_code import forget_failed_server
@@ -222,7 +223,7 @@ def remove_ours() -> None:
     folder = state_dir()
     if "swarm" not in os.path.basename(folder):
         return
-    for name in _entries(folder):
+    for name in names_in(folder):
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in OURS):
             _remove(os.path.join(folder, name))
     try:
@@ -242,14 +243,7 @@ def remove_theirs() -> list[str]:
 def left() -> dict[str, str]:
     """Return the entries of the state folder by path, each with a few words about it."""
     folder = state_dir()
-    return {os.path.join(folder, name): THEIRS.get(name, "") for name in _entries(folder)}
-
-
-def _entries(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:  # no such folder
-        return []
+    return {os.path.join(folder, name): THEIRS.get(name, "") for name in names_in(folder)}
 
 
 def _remove(path: str) -> None:

@@ -34,6 +34,7 @@ from swarm_mcp.agents.harness.permissions import SERVER, asks, bridged
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, as_string, parse_json, parse_object
 from swarm_mcp.agents.harness.registry import command_of
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.folders import names_in
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes.codex import home
 
@@ -91,7 +92,7 @@ def with_skill(prompt: str, skills: Sequence[str], folders: Iterable[str]) -> Pr
 def listed_in_prompt(skills: Sequence[str], folders: Iterable[str]) -> str:
     """Return the text for the model about the run's skills, without those that Codex finds by itself."""
     lines = []
-    known = {name for base in folders for name in _names(base)}
+    known = {name for base in folders for name in names_in(base) if _has_skill(os.path.join(base, name))}
     for folder in skills:
         name, description = described(folder)
         if os.path.basename(folder) not in known:
@@ -113,13 +114,6 @@ def user_folders(home: str, codex_home: str, cwd: str) -> list[str]:
 
 def _has_skill(folder: str) -> bool:
     return os.path.isfile(os.path.join(folder, FILE))
-
-
-def _names(base: str) -> list[str]:
-    try:
-        return [name for name in os.listdir(base) if _has_skill(os.path.join(base, name))]
-    except OSError:  # no such folder
-        return []
 
 
 SHORT = {
