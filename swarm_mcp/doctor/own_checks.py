@@ -49,8 +49,7 @@ from swarm_mcp.installation import coordinator_command, interpreter, marketplace
 from swarm_mcp.runtimes import bundle, server_name, user_settings
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.bundle import COORDINATOR, is_launched
-from swarm_mcp.runtimes.owned_folder import differing, read_record
-from swarm_mcp.runtimes.users_file import object_in
+from swarm_mcp.runtimes.users_file import differing, object_in, read_record
 from swarm_mcp.sessions.acting import onlooker_identity
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.messages import name_of, seconds_since

@@ -26,8 +26,7 @@ from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes import users_file
 from swarm_mcp.runtimes.installed import Coverage, HookCommand, Installed, newer
 from swarm_mcp.runtimes.json_editor import JsonText, object_of
-from swarm_mcp.runtimes.owned_folder import read_record
-from swarm_mcp.runtimes.users_file import EditedJson, object_in, remove_empty
+from swarm_mcp.runtimes.users_file import EditedJson, object_in, read_record, remove_empty
 
 VERB = "statusline"
 _SIGN = f' {VERB}"'  # the end of our command in TOML

@@ -30,8 +30,8 @@ from swarm_mcp.installation import coordinator_command, interpreter, plugin_sour
 from swarm_mcp.runtimes.base import UNCHECKED, Runtime, as_json
 from swarm_mcp.runtimes.claude_code import forget_failed_server
 from swarm_mcp.runtimes.installed import hooks_in
-from swarm_mcp.runtimes.owned_folder import RECORD, put
 from swarm_mcp.runtimes.server_name import NAME, SERVERS
+from swarm_mcp.runtimes.users_file import RECORD, put_folder
 
 PACKAGE = "package.json"
 LAUNCHER = "bin/swarm-mcp"
@@ -53,8 +53,8 @@ _LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}"
 
 
 def write(target: Path, local: bool = False, force: bool = False, servers: dict[str, str] | None = None) -> bool:
-    """Bring the folder `target` up to date, as `owned_folder.put` does; the rest as for `contents`."""
-    return put(target, contents(target if local else None, servers), compiled=local, force=force)
+    """Bring the folder `target` up to date, as `put_folder` does; the rest as for `contents`."""
+    return put_folder(target, contents(target if local else None, servers), compiled=local, force=force)
 
 
 def contents(place: Path | None, servers: dict[str, str] | None = None) -> dict[str, bytes]:

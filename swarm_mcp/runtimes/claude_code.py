@@ -19,9 +19,8 @@ from swarm_mcp.folders import here
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Look, Runtime, StatusLine, Steps, says
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import list_of
-from swarm_mcp.runtimes.owned_folder import differing, read_files, read_record
 from swarm_mcp.runtimes.settings_layers import environment, last_of, read, switched_off, unread, variable_on, variables
-from swarm_mcp.runtimes.users_file import object_in, write_whole
+from swarm_mcp.runtimes.users_file import differing, object_in, read_files, read_record, write_whole
 
 # The settings of Claude Code that keep it from running hooks or the plugin (as of release 2.1.332).
 #

@@ -29,9 +29,9 @@ from swarm_mcp.runtimes.base import (
 )
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
 from swarm_mcp.runtimes.installed import ROOT_VARIABLES, YES, Coverage, Installed, Verified, hooks_in, in_quotes
-from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle, servers_in_toml
 from swarm_mcp.runtimes.settings_layers import read, switched_off, unread
+from swarm_mcp.runtimes.users_file import read_record
 
 FOLDER = "integrations/grok"
 HOOKS = f"{FOLDER}/hooks.json"

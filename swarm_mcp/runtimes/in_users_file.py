@@ -19,9 +19,18 @@ from swarm_mcp.runtimes.base import PLUGIN, Finding, InPlace, Steps, as_failure,
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
 from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, hooks_in, in_quotes
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_record, remove
 from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
-from swarm_mcp.runtimes.users_file import EditedJson, Entry, object_in, tree_in
+from swarm_mcp.runtimes.users_file import (
+    RECORD,
+    EditedJson,
+    Entry,
+    differing,
+    object_in,
+    put_folder,
+    read_record,
+    remove_folder,
+    tree_in,
+)
 
 
 class InUsersFile(InPlace):
@@ -310,7 +319,7 @@ class Cursor(InUsersFile):
         except SwarmError as error:
             steps.add(f"the MCP server could not be added: {error}")
         try:
-            changed = [put(cursor_skills() / name, _cursor_skill(marketplace, name)) for name in SKILLS]
+            changed = [put_folder(cursor_skills() / name, _cursor_skill(marketplace, name)) for name in SKILLS]
             if any(changed):
                 steps.add(f"copied the skills into {cursor_skills()}")
         except (SwarmError, OSError) as error:
@@ -321,7 +330,7 @@ class Cursor(InUsersFile):
         root = self.root() or marketplace_folder()
         trouble = []
         try:
-            removed = [remove(cursor_skills() / name) for name in SKILLS]
+            removed = [remove_folder(cursor_skills() / name) for name in SKILLS]
             if any(removed):
                 with suppress(OSError):  # it holds others
                     cursor_skills().rmdir()

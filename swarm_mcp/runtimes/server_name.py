@@ -13,8 +13,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import users_file
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.json_editor import JsonText, list_of, object_of
-from swarm_mcp.runtimes.owned_folder import read_record
-from swarm_mcp.runtimes.users_file import decoded, delete, read, read_text, tree_in, write_whole
+from swarm_mcp.runtimes.users_file import decoded, delete, read, read_record, read_text, tree_in, write_whole
 
 NAME = "swarm"
 OTHER_NAME = "swarm-locks"

@@ -41,9 +41,8 @@ from swarm_mcp.runtimes.base import Begun, InPlace, Interrupted, Runtime, SideBy
 from swarm_mcp.runtimes.bundle import leave_launcher, left, remove_ours, remove_theirs
 from swarm_mcp.runtimes.bundle import write as write_bundle
 from swarm_mcp.runtimes.installed import Entry
-from swarm_mcp.runtimes.owned_folder import read_record, remove
 from swarm_mcp.runtimes.server_name import add_server
-from swarm_mcp.runtimes.users_file import write_whole
+from swarm_mcp.runtimes.users_file import read_record, remove_folder, write_whole
 from swarm_mcp.server.app import forget_records
 from swarm_mcp.sessions.acting import require_person
 from swarm_mcp.store import Store
@@ -482,7 +481,7 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
             progress.end(why, found.title)
     fine = all(result["ok"] for result in results)
     remember()
-    removed = everything and fine and remove(folder)
+    removed = everything and fine and remove_folder(folder)
     working = everything and fine and _workers_run()
     if everything and fine and not working:
         forget_records()

@@ -23,8 +23,8 @@ import swarm_mcp
 from swarm_hook_core import repeated_denials
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import interpreter
-from swarm_mcp.runtimes import bundle, owned_folder
-from swarm_mcp.runtimes.owned_folder import read_record, remove
+from swarm_mcp.runtimes import bundle, users_file
+from swarm_mcp.runtimes.users_file import read_record, remove_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
@@ -305,7 +305,7 @@ def test_an_interrupted_upgrade_is_finished_by_the_next(bundled: Path, monkeypat
     compiled = bundled / "swarm_hook_core/__pycache__/core.cpython-311.pyc"
     compiled.parent.mkdir(exist_ok=True)
     compiled.write_bytes(b"what the old one was compiled to, which Python would take as it is")
-    real, calls = owned_folder._replace, []
+    real, calls = users_file._replace, []
 
     def dying(path: Path, content: bytes) -> bool:
         calls.append(path)
@@ -314,7 +314,7 @@ def test_an_interrupted_upgrade_is_finished_by_the_next(bundled: Path, monkeypat
             raise KeyboardInterrupt
         return done
 
-    monkeypatch.setattr(owned_folder, "_replace", dying)
+    monkeypatch.setattr(users_file, "_replace", dying)
     with pytest.raises(KeyboardInterrupt):
         bundle.write(bundled, local=local)
     assert len(calls) > 1 and not compiled.exists()
@@ -368,7 +368,7 @@ def test_foreign_files_are_refused_whole(tmp_path: Path, name: str):
         bundle.write(folder)
     assert name in str(error.value)
     assert tree(folder) == {name: b'{"mine": 1}'}
-    assert remove(folder) is False and tree(folder) == {name: b'{"mine": 1}'}
+    assert remove_folder(folder) is False and tree(folder) == {name: b'{"mine": 1}'}
     assert bundle.write(folder, force=True) is True
 
 
@@ -378,7 +378,7 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path: Path):
     (folder / ".git" / "HEAD").write_text("ref")
     (folder / "README").write_text("r")
     bundle.write(folder)
-    assert remove(folder) is True
+    assert remove_folder(folder) is True
     assert tree(folder) == {".git/HEAD": b"ref", "README": b"r"}
 
 
@@ -398,7 +398,7 @@ def test_a_record_cannot_reach_outside_the_folder(ground: Ground, record: str):
     done = ground.swarm("bundle", str(folder), "--force")
     assert done.code in (0, 1) and "internal error" not in done.err, done
     (folder / "install.json").write_text(record.replace("<victim>", str(victim)))
-    remove(folder)
+    remove_folder(folder)
     assert victim.read_text() == "v"
 
 
@@ -413,9 +413,9 @@ def test_links_in_the_way_are_not_followed(tmp_path: Path):
 
 
 def test_removal_leaves_nothing(bundled: Path):
-    assert remove(bundled) is True
+    assert remove_folder(bundled) is True
     assert not bundled.exists()
-    assert remove(bundled) is False
+    assert remove_folder(bundled) is False
 
 
 def test_the_command_writes_one(ground: Ground):

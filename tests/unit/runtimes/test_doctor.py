@@ -22,7 +22,7 @@ from swarm_mcp.installation import coordinator_command, interpreter, marketplace
 from swarm_mcp.runtimes import NAMES, bundle, runtime
 from swarm_mcp.runtimes.codex import files_of
 from swarm_mcp.runtimes.installed import HookCommand, Installed
-from swarm_mcp.runtimes.owned_folder import put
+from swarm_mcp.runtimes.users_file import put_folder
 from swarm_mcp.store import schema
 
 pytestmark = pytest.mark.slow
@@ -263,7 +263,7 @@ class Fakes:
         """Install Codex; it runs its own copy. Return the copy's root."""
         copy = Path(os.environ["CODEX_HOME"], "plugins/cache/swarm/swarm", swarm_mcp.__version__)
         if not copy.exists():
-            put(copy, files_of(marketplace_folder()))
+            put_folder(copy, files_of(marketplace_folder()))
         wired = json.loads((copy / "integrations/codex/hooks.json").read_text())["hooks"]
         hooks = [
             {"key": event, "pluginId": "swarm@swarm", "eventName": event[0].lower() + event[1:], "enabled": True,

@@ -9,7 +9,7 @@ from support.files import text_at
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import bundle, runtime, server_name, users_file
 from swarm_mcp.runtimes.base import Steps
-from swarm_mcp.runtimes.owned_folder import RECORD
+from swarm_mcp.runtimes.users_file import RECORD
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
