@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness import codex_overrides as overrides
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.agents.harness.environment import plugin_folder
 from swarm_mcp.agents.harness.outcome import RunResult
 from swarm_mcp.agents.harness.query import McpServer

@@ -19,7 +19,7 @@ from typing_extensions import Unpack
 
 from swarm_hook_core import state
 from swarm_mcp.agents.harness import events, outcome, registry
-from swarm_mcp.agents.harness.adapter import HarnessAdapter, left_out, require_possible
+from swarm_mcp.agents.harness.adapter import PERMISSIONS, HarnessAdapter, PermissionServer, left_out, require_possible
 from swarm_mcp.agents.harness.child import Child, NotStarted, RunAttempt, StopRequest
 from swarm_mcp.agents.harness.conclusion import (
     ChangeWatch,
@@ -35,7 +35,6 @@ from swarm_mcp.agents.harness.environment import private_folder, skill_folders
 from swarm_mcp.agents.harness.events import AnyEvent, Event, EventStream, Ledger, waker
 from swarm_mcp.agents.harness.membership import joined
 from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult, added, checked_result, code_of_error
-from swarm_mcp.agents.harness.permissions import SERVER, PermissionServer
 from swarm_mcp.agents.harness.query import Options, PathLike, Query
 from swarm_mcp.agents.harness.query_types import checked, function_of, normalized, path_of
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
@@ -248,7 +247,7 @@ class Run:
                 if tools is not None:
                     servers[CLIENT_TOOLS] = tools.server  # in place of another of that name
                 if asked is not None:
-                    servers[SERVER] = asked.server
+                    servers[PERMISSIONS] = asked.server
                 return self._attempt_twice_at_most(
                     query._replace(mcp_servers=servers, skills=skill_folders(query), cwd=os.path.abspath(query.cwd)),
                     folder,

@@ -12,8 +12,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from swarm_mcp.agents.harness.claude.adapter import Claude
-from swarm_mcp.agents.harness.codex.adapter import PRICES
+from swarm_mcp.agents.harness.claude import Claude
+from swarm_mcp.agents.harness.codex import PRICES
 from swarm_mcp.agents.harness.outcome import TOKENS, Cost, Price, priced
 from swarm_mcp.agents.harness.query import parse_object
 from swarm_mcp.agents.loop import protocols, settings, tools
