@@ -39,8 +39,7 @@ from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp import __version__, contributions, installation
 from swarm_mcp.answers.people import veiled
 from swarm_mcp.checker import checkers_dir, is_living
-from swarm_mcp.doctor import enforcement
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.doctor import enforcement, recorded_faults
 from swarm_mcp.domain import STALE_SECONDS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope, here, names_in

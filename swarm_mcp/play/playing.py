@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from swarm_mcp.doctor import enforcement, own_checks
-from swarm_mcp.doctor.faults import last_fault
+from swarm_mcp.doctor import enforcement, last_fault, own_checks
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder, plugin_source
 from swarm_mcp.play.clients import NEW, NOTEBOOK, SCRIPT, TEXT, Client

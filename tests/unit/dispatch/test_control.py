@@ -22,7 +22,7 @@ from swarm_mcp.agents.harness import events, registry
 from swarm_mcp.agents.harness.adapter import Capabilities, Process
 from swarm_mcp.agents.harness.conclusion import ResumableSession, serialize
 from swarm_mcp.agents.harness.outcome import RunResult
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.doctor import recorded_faults
 from swarm_mcp.domain import Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes import SHELL_VARIABLES

@@ -18,7 +18,7 @@ from support.requirement import requirement
 import swarm_mcp.harness as front_door
 from swarm_mcp.agents.harness.adapter import Launch
 from swarm_mcp.agents.harness.query_types import checked, normalized
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.doctor import recorded_faults
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import Cost, Event, HarnessError, McpServer, Query, Run, RunResult, Session, Unsupported
 

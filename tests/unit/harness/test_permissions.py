@@ -24,7 +24,7 @@ from swarm_mcp.agents.harness.bridge import TOKEN, argv_of
 from swarm_mcp.agents.harness.events import permission_asked
 from swarm_mcp.agents.harness.narration import Call, Folder, bare, call_in_words
 from swarm_mcp.agents.harness.outcome import Denial, denial_in, reason_in
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.doctor import recorded_faults
 from swarm_mcp.harness import PermissionAsked, PermissionRequest, Query, Refused, Run, Unsupported, events_in, typed
 
 pytestmark = pytest.mark.slow

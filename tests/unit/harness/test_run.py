@@ -19,7 +19,7 @@ from swarm_mcp.agents.harness.events import Event, retry
 from swarm_mcp.agents.harness.outcome import AuthError, Cost, HarnessError, NotInstalled
 from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.agents.harness.run import Run, ended_by_signals
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.doctor import recorded_faults
 from swarm_mcp.errors import Refused, SwarmError
 
 pytestmark = pytest.mark.slow

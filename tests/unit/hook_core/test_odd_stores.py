@@ -28,7 +28,7 @@ from swarm_hook_core.state import NotOrdinary, config_path, open_private, read_p
 from swarm_hook_core.traces import head, journal, journal_name, place_of
 from swarm_hook_core.traces.versions import steps
 from swarm_hook_core.watching import edits, records
-from swarm_mcp.doctor.faults import last_fault, recorded_faults
+from swarm_mcp.doctor import last_fault, recorded_faults
 from swarm_mcp.domain import Session
 from swarm_mcp.hooks import protection_watch, session_hooks
 from swarm_mcp.store import Store
