@@ -225,7 +225,7 @@ def plugin(tmp_path: Path, plugin_of) -> Path:
     folder = tmp_path / "plugin"
     skill = folder_at(folder / "skills" / "swarm-mcp")
     (skill / "SKILL.md").write_text("ours")
-    plugin_of("claude.adapter", folder)
+    plugin_of("claude", folder)
     return folder
 
 

@@ -33,7 +33,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plugin_of) -> None:
     """No codex on PATH, and the hooks of the checkout."""
     empty = folder_at(tmp_path / "empty")
     monkeypatch.setenv("PATH", str(empty))
-    plugin_of("codex.adapter")
+    plugin_of("codex")
 
 
 def launched(tmp_path: Path, prompt: str = "hello", **wanted: object):
