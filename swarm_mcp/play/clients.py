@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.play.models import Dialect, Exchange, ModelServer, play
@@ -35,15 +35,6 @@ _CELL: dict[str, Any] = {
     "source": ["1"],
 }
 NOTEBOOK = json.dumps({"cells": [_CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-
-
-class Ground(Protocol):
-    """The private place of a client: its home, a checkout, the environment, the models."""
-
-    home: Path
-    checkout: Path
-    env: dict[str, str]
-    models: ModelServer
 
 
 class Way(NamedTuple):
