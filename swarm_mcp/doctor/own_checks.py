@@ -45,7 +45,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope, here, names_in
 from swarm_mcp.guard import hooks
 from swarm_mcp.installation import coordinator_command, interpreter, marketplace_folder, plugin_source
-from swarm_mcp.runtimes import bundle, server_name, user_settings
+from swarm_mcp.runtimes import bundle, client_settings, user_settings
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.bundle import COORDINATOR, is_launched
 from swarm_mcp.runtimes.users_file import differing, object_in, read_record
@@ -395,7 +395,7 @@ def plugins(_asked: Asked) -> Finding:
     record = read_record(folder)
     if not record:
         return Finding("plugin_discovery", "info", "no plugin has been installed from here", "swarm-mcp install")
-    wanted = bundle.contents(folder, server_name.in_bundle(folder))
+    wanted = bundle.contents(folder, client_settings.in_bundle(folder))
     different = differing(folder, wanted)
     details = {"folder": str(folder), "version": record.get("version"), "different": different}
     if different:

@@ -16,7 +16,7 @@ from swarm_mcp.errors import ClientFailed
 from swarm_mcp.play.models import Dialect, Exchange, ModelServer, play
 from swarm_mcp.play.scene import YOURS, copy, refuse_services, sealed
 from swarm_mcp.runtimes import hook_config, runtime
-from swarm_mcp.runtimes.settings_layers import Layer, last_of
+from swarm_mcp.runtimes.client_settings import Layer, last_of
 
 Call = dict[str, Any]
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("files_server.py"))]}

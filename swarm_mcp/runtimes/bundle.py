@@ -29,8 +29,8 @@ from swarm_mcp.folders import names_in
 from swarm_mcp.installation import coordinator_command, interpreter, plugin_source, relay
 from swarm_mcp.runtimes.base import UNCHECKED, Runtime, as_json
 from swarm_mcp.runtimes.claude_code import forget_failed_server
+from swarm_mcp.runtimes.client_settings import NAME, SERVERS
 from swarm_mcp.runtimes.installed import hooks_in
-from swarm_mcp.runtimes.server_name import NAME, SERVERS
 from swarm_mcp.runtimes.users_file import RECORD, put_folder
 
 PACKAGE = "package.json"

@@ -14,9 +14,9 @@ from typing import Any
 from swarm_mcp import __version__
 from swarm_mcp.runtimes.base import PLUGIN, Finding, InPlace, Steps, as_failure, as_json, root_of
 from swarm_mcp.runtimes.bundle import PACKAGE, add_to_package
+from swarm_mcp.runtimes.client_settings import NAME, in_bundle, servers_in_json
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
 from swarm_mcp.runtimes.users_file import RECORD, EditedJson, Entry, object_in, put_folder, read_record, remove_folder
 
 PLUGIN_FILE = "integrations/cline/index.ts"

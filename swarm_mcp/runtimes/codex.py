@@ -21,9 +21,9 @@ from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.mcp.client import ANSWER_SECONDS, RpcChild
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Finding, Look, Runtime, Steps, Terminal, as_json
+from swarm_mcp.runtimes.client_settings import servers_in_toml
 from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, in_quotes
 from swarm_mcp.runtimes.json_editor import list_of, object_of
-from swarm_mcp.runtimes.server_name import servers_in_toml
 from swarm_mcp.runtimes.users_file import differing, object_in, read_files, read_record, remove_folder
 from swarm_mcp.store.user_interface import pane_in
 

@@ -19,20 +19,20 @@ from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes.base import Finding, InPlace, StatusLine, Steps, as_failure, as_json, root_of
-from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, hooks_in
-from swarm_mcp.runtimes.json_editor import list_of, object_of
-from swarm_mcp.runtimes.server_name import servers_in_json
-from swarm_mcp.runtimes.settings_layers import (
+from swarm_mcp.runtimes.client_settings import (
     Layer,
-    environment,
+    environment_layer,
     last_of,
-    read,
+    read_layer,
+    servers_in_json,
     switched_off,
     unread,
+    variable_layers,
     variable_on,
-    variables,
     with_comments,
 )
+from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, hooks_in
+from swarm_mcp.runtimes.json_editor import list_of, object_of
 from swarm_mcp.runtimes.users_file import object_in, write_whole
 
 NAME = "swarm"  # of the extension, and of its hooks in Gemini
@@ -334,7 +334,7 @@ class Qwen(InPlace):
             return []
         known = qwen_layers()
         off, found = last_of(known, "disableAllHooks"), unread(self.name, known)
-        bare = variable_on(_BARE, [environment(), *_variables_in_files(), *variables(reversed(known))])
+        bare = variable_on(_BARE, [environment_layer(), *_variables_in_files(), *variable_layers(reversed(known))])
         if off and off[0]:
             found.append(switched_off(self.name, off[1], "disableAllHooks"))
         elif bare:
@@ -373,8 +373,8 @@ def _variables_in_files() -> Iterator[Layer]:
     folder = Path(here())
     for place in (folder, *folder.parents):
         for file in (place / ".qwen" / ".env", place / ".env"):
-            yield read(file, parse=lambda text: dict(_ASSIGNED.findall(text)))
-    yield read(qwen_home() / ".env", parse=lambda text: dict(_ASSIGNED.findall(text)))
+            yield read_layer(file, parse=lambda text: dict(_ASSIGNED.findall(text)))
+    yield read_layer(qwen_home() / ".env", parse=lambda text: dict(_ASSIGNED.findall(text)))
 
 
 def _is_our_qwen(root: Path) -> bool:
@@ -461,4 +461,4 @@ class _LinkedExtension:
         defaults = os.environ.get(f"{variable}_SYSTEM_DEFAULTS_PATH") or policy.with_name("system-defaults.json")
         users, projects = self.home / "settings.json", Path(here(), self.home.name, "settings.json")
         files = [(Path(defaults), True), (users, False), (projects, False), (policy, True)]
-        return [read(file, is_policy, with_comments) for file, is_policy in files]
+        return [read_layer(file, is_policy, with_comments) for file, is_policy in files]

@@ -28,9 +28,8 @@ from swarm_mcp.runtimes.base import (
     take_link,
 )
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
+from swarm_mcp.runtimes.client_settings import NAME, NAMES, in_bundle, read_layer, servers_in_toml, switched_off, unread
 from swarm_mcp.runtimes.installed import ROOT_VARIABLES, YES, Coverage, Installed, Verified, hooks_in, in_quotes
-from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle, servers_in_toml
-from swarm_mcp.runtimes.settings_layers import read, switched_off, unread
 from swarm_mcp.runtimes.users_file import read_record
 
 FOLDER = "integrations/grok"
@@ -143,8 +142,9 @@ class Grok(InPlace):
 
 def _off_by_policy() -> list[Finding]:
     """Return the finding that only hooks of policies run, and one about each policy that cannot be read."""
-    known = [read(file, is_policy=True, parse=_pins) for file in policy_files()]
-    known.append(read(claude_code.POLICIES / "managed-settings.json", is_policy=True))  # for this Grok reads it, too
+    known = [read_layer(file, is_policy=True, parse=_pins) for file in policy_files()]
+    # Grok reads this one, too.
+    known.append(read_layer(claude_code.POLICIES / "managed-settings.json", is_policy=True))
     for layer in known:
         for key in _ONLY_MANAGED:
             if layer.settings.get(key) not in (None, False):

@@ -17,9 +17,9 @@ from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import hook_config
 from swarm_mcp.runtimes.base import PLUGIN, Finding, InPlace, Steps, as_failure, as_json, leads_to, put_links, take_link
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
+from swarm_mcp.runtimes.client_settings import NAME, in_bundle, servers_in_json
 from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, hooks_in, in_quotes
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
 from swarm_mcp.runtimes.users_file import (
     RECORD,
     EditedJson,

@@ -16,9 +16,9 @@ from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import PLUGIN, Finding, InPlace, StatusLine, Steps, as_failure, as_json
 from swarm_mcp.runtimes.bundle import COORDINATOR, LAUNCHER
+from swarm_mcp.runtimes.client_settings import NAME
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified, hooks_in
 from swarm_mcp.runtimes.json_editor import list_of, object_of
-from swarm_mcp.runtimes.server_name import NAME
 from swarm_mcp.runtimes.users_file import EditedJson, Entry, object_in
 
 FOLDER = "integrations/kimi"

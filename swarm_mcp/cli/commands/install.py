@@ -36,12 +36,12 @@ from swarm_mcp.folders import clean
 from swarm_mcp.guard import projects
 from swarm_mcp.hooks.protection_watch import remember, tell_lowered
 from swarm_mcp.installation import marketplace_folder, plugin_source
-from swarm_mcp.runtimes import NAMES, chosen, hook_config, installed, runtime, server_name, user_settings
+from swarm_mcp.runtimes import NAMES, chosen, client_settings, hook_config, installed, runtime, user_settings
 from swarm_mcp.runtimes.base import Begun, InPlace, Interrupted, Runtime, SideBySide, Steps
 from swarm_mcp.runtimes.bundle import leave_launcher, left, remove_ours, remove_theirs
 from swarm_mcp.runtimes.bundle import write as write_bundle
+from swarm_mcp.runtimes.client_settings import add_server
 from swarm_mcp.runtimes.installed import Entry
-from swarm_mcp.runtimes.server_name import add_server
 from swarm_mcp.runtimes.users_file import read_record, remove_folder, write_whole
 from swarm_mcp.server.app import forget_records
 from swarm_mcp.sessions.acting import require_person
@@ -242,7 +242,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
     with Progress(args.json) as progress:
         place = f"marketplace folder {folder}"
         progress.begin("writing", place)
-        servers = server_name.other_names(clients, folder)
+        servers = client_settings.other_names(clients, folder)
         changed = write_bundle(folder, local=True, servers=servers)
         progress.end(("already current", "written")[changed], place)
         results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
@@ -366,7 +366,7 @@ def _install_into(client: Runtime, steps: Steps, folder: Path) -> None:
     except ClientFailed as error:
         mend = client.too_old(client.release())
         raise ClientFailed(f"{error}; {mend}" if mend else str(error)) from error
-    renamed = server_name.said(client, folder)
+    renamed = client_settings.server_said(client, folder)
     if renamed:
         steps.add(renamed)
     steps.begin("trying a write to a locked file; its hooks must deny it")

@@ -18,7 +18,7 @@ from swarm_hook_core import own_release
 from swarm_mcp.doctor.own_checks import of_plugin, which_copy
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import plugin_source
-from swarm_mcp.runtimes import bundle, codex, runtime, server_name, users_file
+from swarm_mcp.runtimes import bundle, client_settings, codex, runtime, users_file
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
@@ -203,14 +203,14 @@ def test_any_file_is_the_same_afterwards_but_for_the_entry(
     text = json.dumps(before, indent=indent, ensure_ascii=ascii_only)
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     try:
-        server_name.add_server(path)
+        client_settings.add_server(path)
     except SwarmError as error:
         assert "not UTF-8" in str(error)
         return
     after = json.loads(path.read_text(encoding="utf-8"))
     assert after == {**before, "mcpServers": {**(servers or {}), "swarm": ENTRY}}
     assert list(after) == [*before, *(["mcpServers"] if servers is None else [])]
-    assert server_name.add_server(path) == "skipped"
+    assert client_settings.add_server(path) == "skipped"
 
 
 @pytest.fixture

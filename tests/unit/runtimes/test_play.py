@@ -18,7 +18,7 @@ from swarm_mcp.play.playing import KEPT, Outcome
 from swarm_mcp.play.scene import Scene, refuse_services, sealed
 from swarm_mcp.runtimes import grok, runtime
 from swarm_mcp.runtimes.base import Look, Steps
-from swarm_mcp.runtimes.settings_layers import Layer
+from swarm_mcp.runtimes.client_settings import Layer
 
 SERVICES = [
     {"apiKeyHelper": "get-key"},
