@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
-    from swarm_hook_core.traces.news import News
+    from swarm_hook_core.traces.meetings import News
 
 # The life of a session, as its client's hooks tell it: it joins, works, rests, leaves.
 #
@@ -428,7 +428,7 @@ def news_of_others(core: HookCore, event: SessionEvent) -> News | None:
         level = level_of(core.config, call)
         if level == OFF or not others_in(*os.path.split(own_journal(core.config, call))):
             return None
-        from swarm_hook_core.traces.news import News
+        from swarm_hook_core.traces.meetings import News
         from swarm_hook_core.traces.trail import Trail
 
         return News(Trail(core.config, call, level), core.store_reader(), time.time())

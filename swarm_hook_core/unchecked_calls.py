@@ -20,7 +20,7 @@ from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.state import local_store
 from swarm_hook_core.targets import shell_text
-from swarm_hook_core.traces.versions.locked import Kept
+from swarm_hook_core.traces.versions import Kept
 from swarm_hook_core.untrusted_text import token
 from swarm_hook_core.watching import watch
 from swarm_hook_core.wording import named_locks
