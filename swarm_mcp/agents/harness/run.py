@@ -29,6 +29,7 @@ from swarm_mcp.agents.harness.conclusion import (
     decide,
     error_in,
     is_unknown_session,
+    serialize,
     session_given,
 )
 from swarm_mcp.agents.harness.environment import private_folder, skill_folders
@@ -455,7 +456,7 @@ class Session:
         with self._lock:
             self._settle()
             known = session_given(self._adapter, self._previous)
-            return known and {**known._asdict(), "cost": known.cost.to_dict()}
+            return known and serialize(known)
 
     @property
     def session_id(self) -> str | None:
