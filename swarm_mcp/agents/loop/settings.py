@@ -1,4 +1,4 @@
-"""The settings of a run (the environment as the bash harness reads it, and one private file), and why it fails."""
+"""A run of the loop and its settings (the environment as the bash harness reads it, one private file); why it fails."""
 
 from __future__ import annotations
 
