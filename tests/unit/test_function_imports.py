@@ -24,10 +24,10 @@ REASONS = {
         agents/tools changes/tools server/app server/service
     """,
     "each worker has a supervisor, which needs no event loop": """
-        agents/harness/servers agents/harness/events agents/harness/permissions agents/harness/record
-        agents/harness/run
+        agents/harness/adapter agents/harness/events agents/harness/record agents/harness/run
+        agents/harness/servers
     """,
-    "a worker needs the library for few of its calls": "agents/harness/registry agents/harness/adapter",
+    "a worker needs the library for few of its calls": "agents/harness/adapter agents/harness/registry",
     "the doctor finds broken libraries, and plays clients only if asked": "doctor/own_checks cli/commands/doctor",
     "psycopg, pygls or starlette may be missing": """
         team/agent team/verb team/standing view/commands
