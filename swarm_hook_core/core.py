@@ -10,8 +10,7 @@ from typing import IO, Any
 from swarm_hook_core import caller, state
 from swarm_hook_core.config import ALLOWED, BESIDE, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall, Verdict, answer, run, session_event, tool_call
-from swarm_hook_core.lookup import LockReader, Session
-from swarm_hook_core.lookup.glance import StoreGlance
+from swarm_hook_core.lookup import FirstLook, LockReader, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import has_plans, has_settings, is_awaited, is_watching, local_store, state_dir
 
@@ -202,7 +201,7 @@ class HookCore:
 
             shorten(denial, session, call, room)
 
-    def mail_for(self, event: SessionEvent, store: StoreGlance | LockReader, session: Session) -> str:
+    def mail_for(self, event: SessionEvent, store: FirstLook, session: Session) -> str:
         """Return the words about the session's unread mail, each message once; nearly always empty."""
         try:
             if not event.session_id or not store.newest_mail(session.instance_id):

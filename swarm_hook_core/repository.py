@@ -193,10 +193,10 @@ def learn(tree: Tree, seconds: float) -> str:
     known = remembered(tree)
     if known or os.path.exists(os.path.join(tree.common, "shallow")):
         return known
-    from swarm_hook_core import git
+    from swarm_hook_core import git_repository
 
     words = ["rev-list", "--max-parents=0", "HEAD"]
-    done = git.ask(words, tree.common, seconds, [f"--git-dir={tree.common}"])
+    done = git_repository.ask(words, tree.common, seconds, [f"--git-dir={tree.common}"])
     lines = done.stdout.split()
     if done.code != 0 or not lines:
         return ""

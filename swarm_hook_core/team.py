@@ -14,8 +14,7 @@ from typing import Any
 from swarm_hook_core import clock
 from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall, Verdict
-from swarm_hook_core.lookup import LockReader
-from swarm_hook_core.lookup.glance import StoreGlance
+from swarm_hook_core.lookup import FirstLook
 from swarm_hook_core.process import host_id
 from swarm_hook_core.settings import strict
 from swarm_hook_core.state import name_of, read_private, state_dir, team_socket, write_private
@@ -53,7 +52,7 @@ class Stale:
         self.is_followed = is_followed
 
 
-def may_miss_locks(reader: StoreGlance | LockReader) -> bool:
+def may_miss_locks(reader: FirstLook) -> bool:
     """Return True if locks of other machines may be unknown here, in one of the joined work trees."""
     return bool(stale_trees(reader.shared_trees()))
 

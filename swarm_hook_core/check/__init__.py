@@ -19,7 +19,7 @@ from typing import Any
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import ToolCall, Verdict
-from swarm_hook_core.lookup import Held, LockReader, Peers, Session
+from swarm_hook_core.lookup import FirstLook, Held, LockReader, Peers, Session
 from swarm_hook_core.lookup.glance import StoreGlance
 from swarm_hook_core.lookup.sqlite import StoreReader, whole
 from swarm_hook_core.repository import top_around
@@ -117,7 +117,7 @@ class _LateReader:
 
     __slots__ = ("_glance", "_whole")
 
-    def __init__(self, glance: StoreGlance | LockReader):
+    def __init__(self, glance: FirstLook):
         self._glance = glance
         self._whole: LockReader | None = None
 
@@ -148,7 +148,7 @@ class Check:
         self.is_part = core.is_within
         self.is_over = False
         self._session: Session | None = None
-        self._glance: StoreGlance | LockReader | None = None
+        self._glance: FirstLook | None = None
         self._reader: LockReader | None = None
         self.turn_files: TurnFiles | None = None
         self.shared_trees: list[tuple[Any, ...]] = []
@@ -267,7 +267,7 @@ class Check:
         return self._session
 
     @property
-    def glance(self) -> StoreGlance | LockReader:
+    def glance(self) -> FirstLook:
         """The first look at the store. Only once it is found."""
         assert self._glance is not None
         return self._glance
@@ -290,7 +290,7 @@ class Check:
         has_files = self.turn_files is not None and self.turn_files.any()
         return has_files or self.glance.others_hold(self.session.instance_id)
 
-    def session_and_glance(self) -> tuple[Session | None, StoreGlance | LockReader | None]:
+    def session_and_glance(self) -> tuple[Session | None, FirstLook | None]:
         """Return the session and the look at the store for `find_session`."""
         call, config, core = self.call, self.config, self.core
         file = local_store()

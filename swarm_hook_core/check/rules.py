@@ -528,14 +528,14 @@ def count(check: Check, verdict: Verdict) -> None:
     """
     if verdict.denial is None and not verdict.noted:
         return
-    from swarm_hook_core import repeated_denials
+    from swarm_hook_core.denial import weigh, weigh_notice
 
     try:
         if verdict.denial is None:
             for notice in verdict.noted:
-                repeated_denials.weigh_notice(notice, check.session, check.now)
+                weigh_notice(notice, check.session, check.now)
             return
-        repeated_denials.weigh(verdict.denial, check.session, check.call, check.peers, check.now)
+        weigh(verdict.denial, check.session, check.call, check.peers, check.now)
     except Exception as error:  # it is denied, though not counted
         check.core.record_fault("pre_tool_use", error)
 

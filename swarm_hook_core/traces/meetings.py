@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from swarm_hook_core.clock import Budget
+from swarm_hook_core.denial import STORM_SECONDS
 from swarm_hook_core.lookup import LockReader
 from swarm_hook_core.paths import keys_for, real_paths
-from swarm_hook_core.repeated_denials import SECONDS
 from swarm_hook_core.traces import endings, escaped, journal, keys_of, seen
 from swarm_hook_core.traces.committed import Committed
 from swarm_hook_core.traces.elsewhere import places_with
@@ -108,7 +108,7 @@ class Meetings:
     def times_denied(self, path: str, call_id: str) -> int:
         """Return the number of calls of this session denied for the file lately, since its last look at it."""
         own = self.journals.own(os.path.dirname(path))
-        return seen.times_denied(own, path, call_id, int((self._now - SECONDS) * 1e9))
+        return seen.times_denied(own, path, call_id, int((self._now - STORM_SECONDS) * 1e9))
 
     def on_other_machines(self, resolved: str) -> list[Trace]:
         """Return the unpushed Traces of the file at `resolved` from other machines, the newest first."""

@@ -64,8 +64,8 @@ FIGURES = [
     ("docs/uncommitted-work.md", "more than 100 files of one call", {CORE + "traces.turn_files.MOST_FILES": 100}),
     ("docs/uncommitted-work.md", "binary files, over 50 files", {CORE + "traces.rewinds.MOST": 50}),
     ("docs/uncommitted-work.md", "two makers within three seconds", {CORE + "stakes.stash.TOGETHER_SECONDS": 3}),
-    ("docs/locks.md", "At the third denial of one file within five minutes", {CORE + "repeated_denials.MANY": 3}),
-    ("docs/locks.md", "At the tenth the session is told to stop", {CORE + "repeated_denials.PERSON": 10}),
+    ("docs/locks.md", "At the third denial of one file within five minutes", {CORE + "denial.MANY": 3}),
+    ("docs/locks.md", "At the tenth the session is told to stop", {CORE + "denial.PERSON": 10}),
     ("docs/team.md", "the short lease of its copy (5 s)", {OURS + "team.protocol.MIRROR_LEASE": 5}),
     ("docs/team.md", "`lock` says so within 2 s", {OURS + "team.agent_client.REACH_SECONDS": 2}),
 ]  # fmt: skip

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from shutil import which
 
-from swarm_hook_core import REMOVE, REPLACE, git
+from swarm_hook_core import REMOVE, REPLACE, git_repository
 from swarm_hook_core.paths import contains
 from swarm_hook_core.process import Result, run
 from swarm_hook_core.shell.call import Call, Options, split
@@ -410,7 +410,9 @@ class _WithoutRipgrep(Search):
         is_followed = not set(self._options.given) - _FOLLOWED and "{" not in "".join(self._globs())
         if folder is None or not known or not is_followed:
             return None
-        files = git.ask(["ls-files", "-z", "-co", "--exclude-standard", "--", *self._pathspecs()], folder, SECONDS)
+        files = git_repository.ask(
+            ["ls-files", "-z", "-co", "--exclude-standard", "--", *self._pathspecs()], folder, SECONDS
+        )
         if files.code != 0:
             return None
         names = [name for name in files.stdout.split("\0") if name and os.path.isfile(os.path.join(folder, name))]

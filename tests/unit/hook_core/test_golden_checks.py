@@ -368,7 +368,7 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "traces that fail, closed": (all_of(changed, closed, breaks("stakes.writes.judge")), WRITE),
     "locks that fail": (all_of(locked, breaks("lookup.Peers.on")), EDIT),
     "locks that fail, closed": (all_of(locked, closed, breaks("lookup.Peers.on")), EDIT),
-    "counting that fails": (all_of(locked, breaks("repeated_denials.weigh")), EDIT),
+    "counting that fails": (all_of(locked, breaks("denial.weigh")), EDIT),
     "notes for a turn that fail": (all_of(level("turn"), breaks("traces.turn_files.TurnFiles.take")), EDIT),
     "a session that nobody knows": (lambda s: setattr(s, "session_id", "unknown-session"), EDIT),
     "a session that nobody knows, beside its lock": (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_hook_core import caller, git, git_repository, traces
+from swarm_hook_core import caller, git_repository, traces
 from swarm_hook_core.check.company import may_destroy
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.stakes.owners import _Events
@@ -222,8 +222,8 @@ def test_a_checker_lists_journals_anew_once_one_has_come(tmp_path: Path, monkeyp
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Begin a check; return the verbs that git is started with."""
     found: list[str] = []
-    ask = git.ask
-    monkeypatch.setattr(git, "ask", lambda words, *more: (found.append(words[0]), ask(words, *more))[1])
+    ask = git_repository.ask
+    monkeypatch.setattr(git_repository, "ask", lambda words, *more: (found.append(words[0]), ask(words, *more))[1])
     monkeypatch.setattr(caller, "answers", {})
     return found
 
