@@ -20,7 +20,7 @@ from swarm_hook_core.shell.call import Options
 from swarm_hook_core.shell.model import Effects, GitCall
 from swarm_hook_core.shell.programs.git import uncommitted
 from swarm_hook_core.shell.programs.git.listings import tree_of
-from swarm_hook_core.shell.programs.git.pathspec import Pathspec
+from swarm_hook_core.shell.programs.git.named_files import Pathspec
 from swarm_hook_core.shell.programs.git.table import asks, options_of
 from swarm_hook_core.targets import shell_text
 from swarm_hook_core.traces import journal, keys_of, names_in, others_in, traces_dir

@@ -15,7 +15,7 @@ from swarm_hook_core.pattern_match import Cover, covered_below, start_of
 from swarm_hook_core.shell.model import GitCall, is_known
 from swarm_hook_core.shell.programs.git import work_tree_verbs
 from swarm_hook_core.shell.programs.git.listings import inside, tree_of
-from swarm_hook_core.shell.programs.git.pathspec import Pathspec
+from swarm_hook_core.shell.programs.git.named_files import Pathspec
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_reads, options_of
 from swarm_hook_core.wildcards import folded
 
