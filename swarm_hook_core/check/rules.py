@@ -66,7 +66,7 @@ def judge(check: Check) -> Verdict | None:
 
 def _expect_failure(core: HookCore, call: ToolCall) -> None:
     """Have the end of a test or a build looked at."""
-    from swarm_hook_core.check.company import may_build
+    from swarm_hook_core.check import may_build
 
     if not call.session_id or not may_build(call):
         return

@@ -10,8 +10,8 @@ from swarm_hook_core.coordinator import command
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.lookup import Held, LockReader, ascii_lower
 from swarm_hook_core.paths import key_of
-from swarm_hook_core.pattern_match import Cover
 from swarm_hook_core.process import host_id, run
+from swarm_hook_core.wildcards import Cover
 
 
 class CoordinatorUnavailable(Exception):

@@ -227,7 +227,7 @@ class StoreReader(StoreGlance, LockReader):
     def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
         if not self._has_patterns():
             return []
-        from swarm_hook_core.pattern_match import Cover
+        from swarm_hook_core.wildcards import Cover
 
         folders = _storable(folders)
         found = self._patterns_under([*stored_under(folders), *(GLOB + folder for folder in folders)])

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from swarm_hook_core import EDIT, REMOVE, REPLACE
-from swarm_hook_core.mcp_writers import git
-from swarm_hook_core.mcp_writers.arguments import (
+from swarm_hook_core import EDIT, REMOVE, REPLACE, mcp_writers
+from swarm_hook_core.mcp_writers import (
     ARCHIVES,
     CELLS,
     CODES,
@@ -206,9 +205,9 @@ class ToolEffects:
         return self.effects
 
     def as_git(self) -> Effects:
-        place = os.path.join(self.folder, local(first(self.given, git.FOLDERS)))
+        place = os.path.join(self.folder, local(first(self.given, mcp_writers.GIT_FOLDERS)))
         name = plain(self.by)[4:]
-        for words in git.commands(name, self.given):
+        for words in mcp_writers.git_commands(name, self.given):
             self.effects.add(GitCall(os.path.normpath(place), words, self.by))
         return self.effects
 
@@ -219,7 +218,7 @@ class ToolEffects:
             return None
         main = next((top for top in trees_beside(tree) if top != tree.top), tree.top)
         branch = small_text(os.path.join(tree.own, "HEAD")).strip().removeprefix("ref: refs/heads/")
-        force = ["--force"] if git.is_on(self.given, ("discard_changes",)) else []
+        force = ["--force"] if mcp_writers.is_on(self.given, ("discard_changes",)) else []
         self.effects.add(GitCall(main, ["worktree", "remove", *force, tree.top], self.by))
         self.effects.add(GitCall(main, ["branch", "-D", branch], self.by))
         return self.effects

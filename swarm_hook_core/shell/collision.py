@@ -18,7 +18,7 @@ from swarm_hook_core.wording import are_near, may_write, reason, way_past_hooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.pattern_match import Cover
+    from swarm_hook_core.wildcards import Cover
 
 Collision = tuple[str, Held, str, bool]  # path, lock, part of the command, True if a folder over the path is locked
 
@@ -212,7 +212,7 @@ class _Meeting:
             locked = {_moved(file, root, self.session.root): lock for file, lock in locked.items()}
         covers: list[Cover] = []
         if len(plain) < len(found):
-            from swarm_hook_core.pattern_match import Cover
+            from swarm_hook_core.wildcards import Cover
 
             patterns = (Cover(lock) for lock in found if lock.pattern)
             covers = [cover for cover in patterns if cover.segments is not None]
@@ -304,7 +304,7 @@ def _met_by_patterns(
 
     `keys` are those of its root. A folder too large to look through in `seconds` may hold anything.
     """
-    from swarm_hook_core.pattern_match import ENTRIES, Cover, covered_below, start_of
+    from swarm_hook_core.wildcards import ENTRIES, Cover, covered_below, start_of
 
     covers = [cover for cover in map(Cover, patterns) if cover.segments is not None]
     unsure: dict[int, tuple[Held, str]] = {}

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from support.checkouts import AMPLE
-from swarm_hook_core import clock, coordinator, environment, lease_renewal, pattern_match, session_events
+from swarm_hook_core import clock, coordinator, environment, lease_renewal, session_events, wildcards
 from swarm_hook_core.lookup import glance, sqlite
 from swarm_hook_core.shell import collision, walk
 from swarm_hook_core.shell.programs import archives, searches
@@ -28,7 +28,7 @@ from swarm_hook_core.watching import watch
 # Seconds on the clock, not of processor time, after which a check goes on without an answer.
 HURRY: dict[ModuleType, str] = {
     **dict.fromkeys(
-        (elsewhere, environment, committed, coordinator, file_changes, files, listings, looks, pattern_match, movement,
+        (elsewhere, environment, committed, coordinator, file_changes, files, listings, looks, wildcards, movement,
          searches, stash, texts), "SECONDS"
     ),
     archives: "LISTING_SECONDS",

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_hook_core import caller, git_repository, traces
-from swarm_hook_core.check.company import may_destroy
+from swarm_hook_core.check import may_destroy
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.stakes.owners import _Events
 from swarm_hook_core.state import NotOrdinary
@@ -308,7 +308,7 @@ def test_a_common_command_is_not_read(command: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", DESTROYERS)
 def test_a_command_that_may_destroy_is_read(command: str, tmp_path: Path) -> None:
-    from swarm_hook_core.check.company import DESTROYERS as MARKS
+    from swarm_hook_core.check import _DESTROYERS as MARKS
 
     (tmp_path / "a.txt").write_text("x")
     assert may_destroy(command, str(tmp_path)) and any(mark in command for mark in MARKS)
