@@ -84,8 +84,7 @@ def _may_write(config: RuntimeConfig, call: ToolCall) -> bool:
     if not call.tool or call.tool in config.write_tools:
         return True
     try:
-        from swarm_hook_core.opaque_calls import effects_of
-        from swarm_hook_core.targets import patched
+        from swarm_hook_core.opaque_calls import effects_of, patched
 
         if patched(call.tool, call.input, call.folder):
             return True

@@ -11,15 +11,14 @@ from typing import Any
 
 from swarm_hook_core import session_events, state
 from swarm_hook_core.check import Writes
-from swarm_hook_core.collisions import all_keys
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.denial import Notice, without_owner
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup import Held, Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.paths import git_root
+from swarm_hook_core.opaque_calls import shell_text
+from swarm_hook_core.paths import all_keys, git_root
 from swarm_hook_core.state import local_store
-from swarm_hook_core.targets import shell_text
 from swarm_hook_core.traces.versions.locked import Kept
 from swarm_hook_core.untrusted_text import token
 from swarm_hook_core.watching import watch

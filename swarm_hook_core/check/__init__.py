@@ -88,7 +88,7 @@ class Writes:
                 found = self.config.changes_of(call.tool, call.input)
                 self._changes = [(call.folder, path, how) for path, how in found]
             else:
-                from swarm_hook_core.targets import patched
+                from swarm_hook_core.opaque_calls import patched
 
                 self._changes = patched(call.tool, call.input, call.folder)
         return self._changes

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator
 
 from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
-from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.hooks import ToolCall, Verdict, joined
 from swarm_hook_core.lookup import Held
@@ -230,6 +229,7 @@ def locks(check: Check) -> Verdict | None:
     has_names = bool(check.writes.named) and check.writes.has_names  # raises ValueError for an unreadable input
     if not check.meets_locks():  # mostly; then no question is asked about any of the files
         return None
+    from swarm_hook_core.collisions import denied_by_lock
 
     denial = denied_by_lock(check.writes, check.session, check.peers, check.now)
     if denial is not None or has_names:
@@ -381,17 +381,17 @@ def _denied(denial: Denial | None) -> Verdict | None:
 
 def _beside_locks(check: Check, with_kernel: bool) -> Verdict | None:
     """Return the Verdict on the effects of a call beside the locks in its reach, or None."""
-    from swarm_hook_core import opaque_calls
-
     if not check.meets_locks():
         return None
+    from swarm_hook_core import collisions
+
     call, session, peers = check.call, check.session, check.peers
-    if not opaque_calls.concerns(call, session, peers):
+    if not collisions.concerns(call, session, peers):
         return None
     effects = check.writes.effects
     if effects is None or not (effects.size or effects.runs):
         return None
-    return opaque_calls.judge(check.config, session, call, effects, peers, check.now, with_kernel)
+    return collisions.judge_call(check.config, session, call, effects, peers, check.now, with_kernel)
 
 
 def _may_evict(effects: Effects) -> bool:

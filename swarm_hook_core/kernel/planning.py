@@ -19,11 +19,11 @@ from swarm_hook_core.kernel import namespace, plans, statement
 from swarm_hook_core.kernel.plans import NOT_HELD, Plan
 from swarm_hook_core.lookup import Held, Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.opaque_calls import shell_text
 from swarm_hook_core.paths import git_root, keys_for
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.state import local_store, name_of, store_path
-from swarm_hook_core.targets import shell_text
 from swarm_hook_core.untrusted_text import named, token
 from swarm_hook_core.watching.records import call_key
 from swarm_hook_core.watching.report import quoted

@@ -14,9 +14,9 @@ import sys
 import time
 from collections.abc import Iterable
 
-from swarm_hook_core.collisions import all_keys
 from swarm_hook_core.lookup import Held, Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.paths import all_keys
 from swarm_hook_core.state import name_of, open_private, read_private, refuse_link, state_dir, write_all, write_private
 from swarm_hook_core.watching.watch import files_of
 

@@ -15,8 +15,8 @@ from swarm_hook_core import environment
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.kernel.plans import in_quotes, kernel_dir, print_of
+from swarm_hook_core.opaque_calls import shell_text
 from swarm_hook_core.state import PLAIN
-from swarm_hook_core.targets import shell_text
 
 # Codex: user rules that may let a command out of the sandbox, which a statement before the command would undo.
 #

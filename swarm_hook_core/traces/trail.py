@@ -214,7 +214,7 @@ class Trail:
         if call.tool in self.config.write_tools:
             found = [(call.folder, *change, "") for change in self.config.changes_of(call.tool, call.input)]
         else:
-            from swarm_hook_core.targets import patched
+            from swarm_hook_core.opaque_calls import patched
 
             found = [(*change, "") for change in patched(call.tool, call.input, call.folder)]
         found += [(write.folder, write.path, write.how, write.by) for write in effects.writes] if effects else []
@@ -296,7 +296,7 @@ class Trail:
             if isinstance(given, str):
                 command = given
             else:  # few clients; slow to load
-                from swarm_hook_core.targets import shell_text
+                from swarm_hook_core.opaque_calls import shell_text
 
                 command = shell_text(call.tool, call.input)
         if command is not None and len(command) <= LONGEST_TEXT:
@@ -330,7 +330,7 @@ class Trail:
         """
         if effects is None or self.call.tool not in SHELL_TOOLS:
             return
-        from swarm_hook_core.targets import shell_text
+        from swarm_hook_core.opaque_calls import shell_text
 
         if effects.runs or effects.guesses:
             at_ns = time.time_ns()

@@ -14,12 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from swarm_hook_core import caller
-from swarm_hook_core.collisions import all_keys
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.lookup import HOLD, TERMINAL, Held, Peers, Session
-from swarm_hook_core.paths import git_root
+from swarm_hook_core.paths import all_keys, git_root
 from swarm_hook_core.state import edited_dir, name_of, read_private, write_private
 from swarm_hook_core.watching import records, watch
 from swarm_hook_core.watching.watch import Breach

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 
 from support.checkouts import AMPLE
-from swarm_hook_core import clock, coordinator, environment, lease_renewal, session_events, wildcards
+from swarm_hook_core import clock, collisions, coordinator, environment, lease_renewal, session_events, wildcards
 from swarm_hook_core.lookup import glance, sqlite
-from swarm_hook_core.shell import collision, walk
+from swarm_hook_core.shell import walk
 from swarm_hook_core.shell.programs import archives, searches
 from swarm_hook_core.shell.programs.git import listings
 from swarm_hook_core.stakes import files, owners, stash
@@ -28,17 +28,18 @@ from swarm_hook_core.watching import watch
 # Seconds on the clock, not of processor time, after which a check goes on without an answer.
 HURRY: dict[ModuleType, str] = {
     **dict.fromkeys(
-        (elsewhere, environment, committed, coordinator, file_changes, files, listings, looks, wildcards, movement,
+        (elsewhere, environment, committed, coordinator, file_changes, files, listings, looks, movement,
          searches, stash, texts), "SECONDS"
     ),
     archives: "LISTING_SECONDS",
-    collision: "GIT_SECONDS TREE_SECONDS",
+    collisions: "GIT_SECONDS TREE_SECONDS",
     owners: "SECONDS SECONDS_TO_SHOW",
     pruning: "GIT_SECONDS",
     shared: "ALIAS_SECONDS",
     transcript: "MOST_SECONDS",
     watch: "KEEPING_SECONDS PATTERN_SECONDS",
     sqlite: "GIT_SECONDS",
+    wildcards: "SEARCH_SECONDS",
 }  # fmt: skip
 
 # What only processes meet besides: the start of one's session, a store that others write, and processor time.

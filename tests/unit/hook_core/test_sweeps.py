@@ -12,10 +12,10 @@ from support.checkouts import AMPLE, Checkout, copied
 from support.traced import note
 from support.world import World
 
-from swarm_hook_core import git_repository, tenants
+from swarm_hook_core import collisions, git_repository, tenants
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.process import host_id
-from swarm_hook_core.shell import collision, effects_of
+from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.programs.git import listings, uncommitted
 from swarm_hook_core.stakes import files, stash
 from swarm_hook_core.stakes.files import Changed, Stake
@@ -344,7 +344,7 @@ def test_where_git_answers_nothing_at_all_a_known_change_is_kept(work, limits):
     peer.edits("notes.md", "beta", "PEER")
     limits(files, SECONDS=0.0)
     limits(committed, SECONDS=0.0)
-    limits(collision, GIT_SECONDS=0.0)
+    limits(collisions, GIT_SECONDS=0.0)
     for command in (
         "git checkout .",
         "git stash",
