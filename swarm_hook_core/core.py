@@ -92,11 +92,10 @@ class HookCore:
         try:
             return rules.judge(Check(self, call))
         except Exception as error:
-            from swarm_hook_core import fail_closed, unchecked_calls
+            from swarm_hook_core import fail_closed
 
             verdict = fail_closed.verdict(self.config, call, error)
-            if verdict is None:
-                verdict = unchecked_calls.beside_locks(self.config, call, error, self.driver)
+            verdict = verdict or fail_closed.beside_locks(self.config, call, error, self.driver)
             if verdict is None:
                 raise
             return verdict
@@ -181,10 +180,10 @@ class HookCore:
             return 0
         answer(self.config.dialect.denial("PreToolUse", denial.brief or denial.reason))
         if denial.rest and call.session_id:
-            from swarm_hook_core import unheard
+            from swarm_hook_core import session_memory
 
             try:
-                unheard.keep(self.config, call, denial.rest)
+                session_memory.keep_words(self.config, call, denial.rest)
             except OSError as error:  # the denial itself is out
                 self.record_fault("unheard", error)
         return self.config.dialect.denial_status
@@ -206,10 +205,10 @@ class HookCore:
         try:
             if not event.session_id or not store.newest_mail(session.instance_id):
                 return ""
-            from swarm_hook_core import unread_mail
+            from swarm_hook_core import session_memory
             from swarm_hook_core.lookup.sqlite import whole
 
-            return unread_mail.take(self.config, event, whole(store), session)
+            return session_memory.take_mail(self.config, event, whole(store), session)
         except Exception as error:  # it is told at the next event
             self.record_fault("mail", error)
             return ""
@@ -219,11 +218,11 @@ class HookCore:
         if self._asks_person(denial, call):
             return
         if (denial.held or denial.loss) is not None and denial.is_news:  # it has heard of the others
-            from swarm_hook_core.errands import note_denial
+            from swarm_hook_core.coordinator import note_denial
 
             note_denial(self.config.runtime_name, call, denial)
         elif denial.deed:
-            from swarm_hook_core.errands import note_attempt
+            from swarm_hook_core.coordinator import note_attempt
 
             note_attempt(self.config.runtime_name, call, denial)
 
@@ -240,16 +239,16 @@ class HookCore:
         evictions = [one for one in verdict.evictions if one.is_denied == (verdict.denial is not None)]
         if not (verdict.owners or evictions):
             return
-        from swarm_hook_core import errands
+        from swarm_hook_core.coordinator import tell_owners, tell_tenants
 
         try:
-            errands.tell_owners(self.config.runtime_name, call, verdict.owners, self.coordinator)
-            errands.tell_tenants(self.config.runtime_name, call, evictions, self.coordinator)
+            tell_owners(self.config.runtime_name, call, verdict.owners, self.coordinator)
+            tell_tenants(self.config.runtime_name, call, evictions, self.coordinator)
         except Exception as error:  # the verdict stands
             self.record_fault("traces", error)
 
     def _note(self, call: ToolCall, notice: Notice) -> None:
-        from swarm_hook_core.errands import note_notice
+        from swarm_hook_core.coordinator import note_notice
 
         try:
             note_notice(self.config.runtime_name, call, notice)
@@ -369,14 +368,14 @@ class HookCore:
 
     def _heard(self, name: str, event: SessionEvent, text: str) -> str:
         """Return the words to print now, with those kept earlier; keep `text` if the client drops it at this event."""
-        from swarm_hook_core import unheard
+        from swarm_hook_core import session_memory
 
         try:
             drops = self.config.dialect.unheard
             if drops is None or not drops(name, event.source):
-                return "\n".join(filter(None, (unheard.take(self.config, event), text)))
+                return "\n".join(filter(None, (session_memory.take_words(self.config, event), text)))
             if text:
-                unheard.keep(self.config, event, text)
+                session_memory.keep_words(self.config, event, text)
             return ""
         except OSError as error:  # better told to a deaf client than kept nowhere
             self.record_fault("unheard", error)

@@ -424,6 +424,21 @@ def is_at(path: str, handle: int) -> bool:
         return False  # there is none
 
 
+def remove_older(folder: str, before: float) -> None:
+    """Remove the files in a folder that were last changed before then, in Unix seconds."""
+    try:
+        names = os.listdir(folder)
+    except OSError:  # there is no such folder
+        return
+    for name in names:
+        path = os.path.join(folder, name)
+        try:
+            if os.lstat(path).st_mtime < before:
+                os.remove(path)
+        except OSError:  # another process was faster
+            continue
+
+
 # The record of faults inside hooks, which themselves stay silent. Its size is bounded.
 #
 # One JSON object a line: ``{"at": unix seconds, "runtime", "hook", "fault"}``. `swarm-mcp doctor` shows the newest.

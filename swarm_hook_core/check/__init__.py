@@ -304,12 +304,12 @@ class Check:
                 return session, store
         else:
             store = None
-        from swarm_hook_core import session_events
+        from swarm_hook_core import registration
 
-        if store is None and needs_lock and not session_events.is_elsewhere(config, call.session_id):
+        if store is None and needs_lock and not registration.is_elsewhere(config, call.session_id):
             session, found = None, None
         else:
-            session, found = session_events.join(config, call, store, core.coordinator, core.driver)
+            session, found = registration.join(config, call, store, core.coordinator, core.driver)
         if session is None:
             from swarm_hook_core import fail_closed
 
@@ -334,9 +334,9 @@ class Check:
         newest = store.newest_mail(session.instance_id)
         if not newest:
             return False
-        from swarm_hook_core import unread_mail
+        from swarm_hook_core import session_memory
 
-        return unread_mail.is_due(self.config, self.call, session.instance_id, newest)
+        return session_memory.is_mail_due(self.config, self.call, session.instance_id, newest)
 
     @staticmethod
     def _may_miss_locks(store: StoreGlance) -> bool:

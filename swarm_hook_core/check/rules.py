@@ -617,9 +617,9 @@ def _news_of_locks(check: Check) -> str:
         leases, has_news = check.glance.leases_and_news(check.session.instance_id)
         if not leases and not has_news:
             return ""
-        from swarm_hook_core import lease_renewal
+        from swarm_hook_core import session_memory
 
-        return lease_renewal.renew(check.config, call.session_id, leases, has_news, check.core.coordinator)
+        return session_memory.renew(check.config, call.session_id, leases, has_news, check.core.coordinator)
     except Exception as error:  # the next call renews them
         check.core.record_fault("pre_tool_use", error)
         return ""

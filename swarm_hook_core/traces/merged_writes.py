@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from swarm_hook_core import environment, settings, state, unheard
+from swarm_hook_core import environment, session_memory, settings, state
 from swarm_hook_core.config import ALLOWED, PLUGIN, RuntimeConfig
 from swarm_hook_core.denial import Loss, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall
@@ -143,7 +143,7 @@ def answered(config: RuntimeConfig, call: ToolCall, given: object, words: str) -
         return config.dialect.replacement("PreToolUse", given, words)
 
     try:
-        unheard.keep(config, call, words)
+        session_memory.keep_words(config, call, words)
     except OSError as error:  # the words are lost, the merge is not
         state.record(config.runtime_name, "unheard", error)
     if config.merges != ALLOWED:

@@ -14,7 +14,16 @@ from pathlib import Path
 from types import ModuleType
 
 from support.checkouts import AMPLE
-from swarm_hook_core import clock, collisions, coordinator, environment, lease_renewal, session_events, wildcards
+from swarm_hook_core import (
+    clock,
+    collisions,
+    coordinator,
+    environment,
+    registration,
+    session_events,
+    session_memory,
+    wildcards,
+)
 from swarm_hook_core.lookup import glance, sqlite
 from swarm_hook_core.shell import walk
 from swarm_hook_core.shell.programs import archives, searches
@@ -47,8 +56,9 @@ PROCESSES: dict[ModuleType, str] = {
     **dict.fromkeys((lines, steps, glance), "SECONDS"),
     clock: "SECONDS",
     glance: "BUSY_SECONDS",
-    lease_renewal: "TELL_SECONDS",
-    session_events: "START_SECONDS START_PATIENCE TURN_SECONDS TURN_PATIENCE END_SECONDS END_PATIENCE DEADLINE_SECONDS",
+    session_memory: "TELL_SECONDS",
+    session_events: "START_SECONDS START_PATIENCE TURN_SECONDS TURN_PATIENCE END_SECONDS END_PATIENCE",
+    registration: "DEADLINE_SECONDS PATIENCE",
     walk: "SECONDS SECONDS_TO_PARSE",
 }
 
