@@ -19,7 +19,7 @@ CORE, OURS = "swarm_hook_core.", "swarm_mcp."
 FIGURES = [
     ("SPEC.md", "for a busy store, in a check | 1 s; 0.12 s in the 30 s after a wait in vain",
      {CORE + "lookup.glance.SECONDS": 1, CORE + "lookup.glance.BUSY_SECONDS": 0.12, CORE + "lookup.glance.IN_VAIN_SECONDS": 30}),
-    ("SPEC.md", "for the coordinator, in a check | 0.2 s", {CORE + "session_events.DEADLINE_SECONDS": 0.2}),
+    ("SPEC.md", "for the coordinator, in a check | 0.2 s", {CORE + "registration.DEADLINE_SECONDS": 0.2}),
     ("SPEC.md", "10 ms of processor time, imports apart", {CORE + "clock.SECONDS": 0.01}),
     ("SPEC.md", "for git's answers | 0.5 s; about a person's work 2 s",
      {CORE + "traces.committed.SECONDS": 0.5, CORE + "stakes.files.SECONDS": 2}),
