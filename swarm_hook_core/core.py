@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import IO, Any
 
-from swarm_hook_core import caller, state
+from swarm_hook_core import process, state
 from swarm_hook_core.config import ALLOWED, BESIDE, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall, Verdict, answer, run, session_event, tool_call
 from swarm_hook_core.lookup import FirstLook, LockReader, Session
@@ -88,7 +88,7 @@ class HookCore:
         """
         from swarm_hook_core.check import Check, rules
 
-        around, caller.answers = caller.answers, {}
+        around, process.check_answers = process.check_answers, {}
         try:
             return rules.judge(Check(self, call))
         except Exception as error:
@@ -100,7 +100,7 @@ class HookCore:
                 raise
             return verdict
         finally:
-            caller.answers = around
+            process.check_answers = around
 
     def judge(self, call: ToolCall) -> Verdict | None:
         """Return the Verdict of `check`; record a denial for people, and for the session that waits for the file."""
@@ -144,8 +144,7 @@ class HookCore:
         merged  the input with merged texts, or None
         """
         from swarm_hook_core.kernel import plans
-        from swarm_hook_core.kernel.planning import name_of_call
-        from swarm_hook_core.kernel.statement import preceded
+        from swarm_hook_core.kernel.planning import name_of_call, preceded
 
         try:
             plans.add_words(call.session_id, name_of_call(self.config, call), words)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from swarm_hook_core import caller, paths
+from swarm_hook_core import paths, process
 from swarm_hook_core.process import Result, run
 from swarm_hook_core.repository import small_text, tree_over
 from swarm_hook_core.state import read_private
@@ -325,7 +325,7 @@ class Repository:
 
     def _known(self) -> dict[tuple[object, ...], str]:
         """Return the answers of this check so far; a new dictionary outside of a check."""
-        return caller.answers if caller.answers is not None else {}
+        return process.check_answers if process.check_answers is not None else {}
 
     def _place(self) -> tuple[object, ...]:
         return (self.top, *self._settings, *sorted(self._environment.items()))

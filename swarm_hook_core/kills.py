@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from swarm_hook_core import caller, process
+from swarm_hook_core import process
 from swarm_hook_core.denial import Denial, Loss, Notice
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.lookup import Held
@@ -236,7 +236,7 @@ def _clients(check: Check) -> tuple[int, dict[int, Any]]:
         if row["host"] == here and row["client_pid"] and not process.departed(row, check.now, here):
             others = process.living(here, process.clients_in(row["other_clients"]), here)
             found.update((pid, row) for pid in (row["client_pid"], *(pid for pid, _start in others)))
-    pid = int((own is not None and own[2]["client_pid"]) or caller.parent())
+    pid = int((own is not None and own[2]["client_pid"]) or process.caller_parent())
     found.pop(pid, None)  # another conversation of the same client
     return pid, found
 

@@ -6,8 +6,7 @@
                   namespace   makes them so, and stays while anything runs in there: locks end, files are replaced
                   integrations/kernel/git asks the check before a script runs git in there
     afterwards    planning    says one line to the model about refused writes
-    a session     planning    tells its shells where to look for plans (Claude Code)
-                  statement   tells the shell of each call (Codex)
+    a session     planning    tells its shells where to look for plans (Claude Code), or the shell of each call (Codex)
     `doctor`      namespace   tests if the kernel can do this here, and says why not
 
 Locks that the check can decide beforehand are decided there, as always. Nothing of this is loaded unless the user has

@@ -2,7 +2,7 @@
 
     FirstLook ─┬─ glance.StoreGlance ─┐            the session, its news, if there is any lock: most checks end there
                └─ LockReader ─┬─ sqlite.StoreReader     asks the store's file; the only SQL outside of the coordinator
-                              └─ command.CommandReader  asks the coordinator's command, if the store is no local file
+                              └─ registration.CommandReader   asks the coordinator's command: its store is elsewhere
 
 `Peers` puts the questions for one session, and leaves out the locks of sessions that have gone.
 """

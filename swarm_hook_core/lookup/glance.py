@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from swarm_hook_core import caller
+from swarm_hook_core import process
 from swarm_hook_core.lookup import FirstLook, Session
 from swarm_hook_core.state import read_private, state_dir, write_private
 
@@ -160,7 +160,7 @@ class StoreGlance(FirstLook):
         self.waits = waits
         self._wait: Wait | None = None
         self._has_connected_anew = False
-        if connection is None and caller.is_answering():
+        if connection is None and process.is_answering():
             connection = self._insist(lambda: _kept_connection(self.driver, path))
         self._is_shared = connection is not None
         self.connection = connection or self._insist(lambda: connect_read_only(self.driver, path, BUSY_SECONDS))

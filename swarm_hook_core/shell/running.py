@@ -492,10 +492,10 @@ def _change_folder(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     elif not isinstance(target, str) or (name == "pushd" and target[:1] in "+-"):
         _go(walk, scope, None)
     elif target:
-        _where = absolute(scope.folder, target)
-        if _where is not None and any("P" in option for option in options):
-            _where = os.path.realpath(_where)
-        _go(walk, scope, _where)
+        there = absolute(scope.folder, target)
+        if there is not None and any("P" in option for option in options):
+            there = os.path.realpath(there)
+        _go(walk, scope, there)
     else:
         scope.status = True  # `cd ""` stays
     if name == "pushd" and scope.status is not False:

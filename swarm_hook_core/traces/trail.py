@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from swarm_hook_core import REMOVE, caller, state
+from swarm_hook_core import REMOVE, process, state
 from swarm_hook_core.config import SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import SOME_AGENT
@@ -354,9 +354,9 @@ class Trail:
         Entries that a checker has left for this very call, before it stopped answering, are not left again.
         """
         if self._lines or end_by_mark(hook_starter(self.config.runtime_name))[0]:
-            caller.demand_waiting()
+            process.demand_waiting()
             self._note_end()
-        tried_ns = caller.tried_ns()
+        tried_ns = process.tried_ns()
         for place, lines in self._lines.items():
             if tried_ns:
                 data = journal.read(os.path.join(place, self.own_name))
@@ -368,7 +368,7 @@ class Trail:
 
     def before_a_try(self, own: bytes) -> bytes:
         """Return the session's journal `own` without the entries that a checker has left for this very call."""
-        tried_ns = caller.tried_ns()
+        tried_ns = process.tried_ns()
         if tried_ns:
             own = journal.without_a_try(own, tried_ns, self._made_ns)
         return own

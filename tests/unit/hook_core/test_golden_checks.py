@@ -25,14 +25,13 @@ from swarm_hook_core import clock, coordinator, greetings, registration
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.kernel import planning
-from swarm_hook_core.lookup import command as command_reader
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import config_path, state_dir, store_path
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.lock_request import request
 
 # They take the name `command` from `coordinator` as they are loaded, which must not be while a test replaces it.
-LOADED_BEFORE = (command_reader, registration, greetings)
+LOADED_BEFORE = (registration, greetings)
 IS_RECORDING = os.environ.get("SWARM_GOLDEN") == "write"  # each test's own environment has no such variables
 GOLDEN = ROOT / "tests" / "data" / "golden" / "checks.json"
 ME, PEER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_hook_core import caller, git_repository, traces
+from swarm_hook_core import git_repository, process, traces
 from swarm_hook_core.check import may_destroy
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.stakes.owners import _Events
@@ -195,7 +195,7 @@ def _read_whole(data: bytes, kinds: tuple[str, ...]) -> list[tuple[bytes, bytes]
 
 
 def test_a_checker_lists_journals_anew_once_one_has_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caller, "is_answering", lambda: True)
+    monkeypatch.setattr(process, "is_answering", lambda: True)
     listed: list[str] = []
     names_in = traces.names_in
     monkeypatch.setattr(traces, "names_in", lambda folder: (listed.append(folder), names_in(folder))[1])
@@ -224,7 +224,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     ask = git_repository.ask
     monkeypatch.setattr(git_repository, "ask", lambda words, *more: (found.append(words[0]), ask(words, *more))[1])
-    monkeypatch.setattr(caller, "answers", {})
+    monkeypatch.setattr(process, "answers", {})
     return found
 
 
@@ -250,7 +250,7 @@ def test_a_content_is_compared_once_in_a_check(file: Path, asked: list[str]) -> 
     for _ in range(3):
         assert Repository(str(file.parent), 10).modified(["a.txt"]) == []
     assert (asked.count("hash-object"), asked.count("check-attr")) == (1, 1)
-    caller.answers = {}  # the next check
+    process.check_answers = {}  # the next check
     Repository(str(file.parent), 10).modified(["a.txt"])
     assert asked.count("hash-object") == 2
 
@@ -278,7 +278,7 @@ def test_a_setting_is_asked_once_in_a_check_and_anew_in_the_next(file: Path, ask
     assert repository.setting("core.hooksPath") == repository.setting("core.hooksPath") == ""
     assert asked == ["config"]
     subprocess.run(["git", "-C", repository.top, "config", "core.hooksPath", "hooks"], check=True)
-    caller.answers = None
+    process.check_answers = None
     assert repository.setting("core.hooksPath") == "hooks"
 
 
