@@ -2,24 +2,14 @@
 # `swarm-mcp install` fills in PYTHON. Without it an interpreter is searched once and remembered in the state folder,
 # because clients distrust a plugin that changes. Early releases wired .../CLIENT/hooks/EVENT.py [PYTHON].
 case $1 in */hooks/*.py) event=${1##*/} client=${1%/hooks/*}; set -- "${client##*/}" "${event%.py}" ${2:+"$2"} ;; esac
-here=${0%/*} script=$here/hook.py client=$1 event=${2:-} given=${3:-} alone=${4:-} within= killed= relay=
+here=${0%/*} script=$here/hook.py client=$1 event=${2:-} given=${3:-} alone=${4:-} within= killed= relay= state=
 release=0.1.0  # of this plugin; a checker of another one does not answer
 
-# The state folder, as swarm_hook_core/state.py has it. It is empty if only Python can tell.
-state=${SWARM_STATE_DIR:-${XDG_STATE_HOME:-${HOME:-.}/.local/state}/swarm-mcp}
-[ "${SWARM_STATE_DIR:-}${XDG_STATE_HOME:-}" ] || [ -d /proc/self ] || [ ! -d "${HOME:-}/Library" ] ||
-    state="$HOME/Library/Application Support/swarm-mcp"
-case $state in /*) ;; *) state= ;; esac
+[ ! -r "$here/state.sh" ] || . "$here/state.sh"
 
 if [ "$client" = coordinator ]; then
     script=$here/coordinator.py event= given=; shift
 else
-    # The end of a call, for `Trail.leave`; plugins mark it. A mark that is left is of a call that wrote: later calls only looked.
-    case $event.$client in post_tool_use.auggie | post_tool_use.copilot | post_tool_use.cursor | post_tool_use.gemini | post_tool_use.grok | post_tool_use.letta | post_tool_use.qwen) read -r _ between _ ended _ <"/proc/$PPID/stat" ;; esac 2>/dev/null
-    case $event.$client in *.opencode | *.kilo | *.pi | *.omp | *.cline | *.hermes) ;; post_tool_use.*) case ${between:-} in *sh\)) ;; *) ended=$PPID ;; esac; [ -d "${state:-/}/ended" ] && case $client in claude-code | codex) ;; *) [ ! -e "$state/ended/$ended" ] ;; esac && : >"$state/ended/$ended" ;; esac 2>/dev/null
-    # After a call a check is needed only if a call is watched, words wait for a session, or the call's end is awaited.
-    [ "$event" = post_tool_use ] && [ "$state" ] && [ ! -d "$state/watched" ] && [ ! -d "$state/unheard" ] &&
-        [ ! -d "$state/awaited" ] && { PATH=${PATH:-}:/usr/bin:/bin; exec cat >/dev/null; }
     # The relay asks the checker of this client, and comes back with "alone" where none answers. If another client runs
     # hooks of Claude Code or Copilot, swarm_hook_core/guests.py has to decide first.
     case $client in

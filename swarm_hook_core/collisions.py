@@ -184,6 +184,7 @@ Collision = tuple[str, Held, str, bool]  # path, lock, part of the command, True
 
 GIT_SECONDS = 0.5  # for all git commands of a call together
 TREE_SECONDS = 0.3  # for going through folders with locked patterns, all of a call's together
+FEW_LOCKS = 10  # beside more of them git is asked first for the files that it touches
 FIRST_LOCKS = 50  # that are looked at before the others: with many of them mostly one of the first is met
 FEW_GIT_CALLS = 4  # the first git commands of a call are looked at however late it is
 MOST_PLACES = 8  # in which guesses are looked up; others count as anywhere
@@ -451,19 +452,20 @@ class _Meeting:
     def _near_git(self, call: GitCall, top: str, limit: int, seconds: float) -> tuple[list[Held], bool]:
         """Return at most `limit` locks in the work tree `top` or over it, and True if there may be more.
 
-        The first are looked up once for all commands; of many more only those that this command can mean.
+        The first are looked up once for all commands; of more than a few only those that this command can mean.
         """
         from swarm_hook_core.shell.programs.git import named_files, touched_files
 
-        roots = (() if limit == FIRST_LOCKS else tuple(named_files.places(call, top))) or (top,)
-        if (roots, limit) not in self._nearby:
-            self._nearby[roots, limit] = self.peers.first_around(self._keys(roots), limit)
-        found, more = self._nearby[roots, limit]
-        if more and limit == FIRST_LOCKS:
+        if limit == FIRST_LOCKS and self._around((top,), FEW_LOCKS)[1]:
             paths = touched_files.paths_of(call, seconds)
             if paths is not None:
                 return self.peers.over(self._keys([*paths, os.path.join(top, ".git")])), False
-        return found, more
+        return self._around((() if limit == FIRST_LOCKS else tuple(named_files.places(call, top))) or (top,), limit)
+
+    def _around(self, roots: tuple[str, ...], limit: int) -> tuple[list[Held], bool]:
+        if (roots, limit) not in self._nearby:
+            self._nearby[roots, limit] = self.peers.first_around(self._keys(roots), limit)
+        return self._nearby[roots, limit]
 
     def _keys(self, paths: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(key for path in paths for key in all_keys(self.session, path, "/")))

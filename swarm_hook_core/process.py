@@ -325,6 +325,8 @@ def gone(host: str, pid: int, started: str, here: str) -> bool:
         now = _above.get((own, pid))
         if not now:
             now = _above[own, pid] = start_time(pid)
+    elif _lives_on(pid, started):
+        return False
     else:
         try:
             os.kill(pid, 0)
@@ -332,9 +334,46 @@ def gone(host: str, pid: int, started: str, here: str) -> bool:
             return True
         except OSError:
             pass  # it exists, and belongs to another user
-        now = start_time(pid)
+        now = _followed(pid, started) or start_time(pid)
     return now == "-" or (now != "" and now != started)
 
+
+def _followed(pid: int, started: str) -> str:
+    """Return the start of `pid`, and have `_lives_on` tell of its end; "" outside of a checker, and if it has ended."""
+    if not is_answering() or not hasattr(os, "pidfd_open"):
+        return ""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:  # it has ended, or an old kernel, or too many open files
+        return ""
+    now = start_time(pid)  # after the handle: a pid that is used again has another start, or the handle tells it
+    if now == started:
+        while len(_handles) >= MOST_FOLLOWED:
+            os.close(_handles.popitem()[1])
+        _handles[pid, started] = handle
+    else:
+        os.close(handle)
+    return now
+
+
+def _lives_on(pid: int, started: str) -> bool:
+    """Return True if that process is followed and has not ended: a checker beside many peers asks for each of them."""
+    handle = _handles.get((pid, started))
+    if handle is None:
+        return False
+    from select import poll
+
+    ends = poll()
+    ends.register(handle)
+    if not ends.poll(0):
+        return True
+    os.close(_handles.pop((pid, started)))
+    return False
+
+
+MOST_FOLLOWED = 256  # processes
+
+_handles: dict[tuple[int, str], int] = {}  # pid and start of a process -> a handle that is readable once it has ended
 
 # pid of this process and of itself or its parent -> start time of the latter, which never changes
 _above: dict[tuple[int, int], str] = {}

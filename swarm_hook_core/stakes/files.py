@@ -68,22 +68,26 @@ class Changed:
 
     def __init__(self) -> None:
         self._end = time.monotonic() + SECONDS
-        self._listed: dict[tuple[str, ...], dict[str, bool]] = {}
+        self._listed: dict[tuple[object, ...], dict[str, bool]] = {}
         self._rows: dict[str, tuple[str, Row]] = {}  # path of a tracked file -> its work tree and git's row
 
     def left(self) -> float:
         """Return the seconds left for questions to git."""
         return max(0.0, self._end - time.monotonic())
 
-    def listed_below(self, top: str, *folders: str) -> dict[str, bool]:
+    def listed_below(self, top: str, *folders: str, with_new: bool = True) -> dict[str, bool]:
         """Return ``{path: True if git does not know the file}`` at and below `folders`, of files that may be changed.
 
-        Their contents are not compared (`certain`). `top`: the work tree. Raises NoAnswer.
+        Their contents are not compared (`certain`). `top`: the work tree. `with_new`: also untracked files. Raises
+        NoAnswer.
         """
-        asked = (top, *folders)
+        found = self._listed.get((True, top, *folders))
+        if found is not None:
+            return found
+        asked = (with_new, top, *folders)
         if asked not in self._listed:
             inside = [os.path.relpath(folder, top) for folder in folders]
-            rows, new = _dirty(top, [name * (name != ".") for name in inside], self.left())
+            rows, new = _dirty(top, [name * (name != ".") for name in inside], self.left(), with_new)
             start = top.rstrip("/") + "/"
             for row in rows:
                 self._rows.setdefault(start + row[0], (top, row))
@@ -189,20 +193,21 @@ def top_of(path: str) -> str:
     return top_around(path)
 
 
-def _dirty(top: str, inside: list[str], seconds: float) -> tuple[list[Row], list[str]]:
+def _dirty(top: str, inside: list[str], seconds: float, with_new: bool) -> tuple[list[Row], list[str]]:
     """Return ``(rows of files that may be changed, names of untracked ones)`` at and below `inside`, relative to `top`.
 
     Raises NoAnswer.
     """
-    repository = Repository(top, seconds)
+    repository, new = Repository(top, seconds), list[str]()
     try:
-        new = repository.new(inside)
+        if with_new:
+            new = repository.new(inside)
+        try:
+            return repository.rows_against("HEAD", inside), new
+        except Refused:  # no commit yet
+            return [(path, "", "", "A", "", "") for path in repository.tracked(inside)], new
     except Refused:
         return [], []  # not a work tree that git accepts: nothing is known to be uncommitted
-    try:
-        return repository.rows_against("HEAD", inside), new
-    except Refused:  # no commit yet
-        return [(path, "", "", "A", "", "") for path in repository.tracked(inside)], new
 
 
 def _states_of(top: str, names: Collection[str], seconds: float) -> tuple[set[str], set[str], set[str]]:

@@ -255,6 +255,8 @@ class Sweeps:
         self._words = words
         if words[0] == "stash" and stash.verb_of(words) not in ("push", "save"):
             return None  # it takes entries out (``stash``)
+        if not self._puts_aside(git_call) and words[0] == "push":
+            return None  # it touches no file
         lost, taken = self._swept(git_call)
         if git_call.found and self._effects.late:
             raise NoAnswer("the list of its files came too late")
@@ -311,7 +313,8 @@ class Sweeps:
             by_top.setdefault(top_of(root), []).append(root)
         for top, roots in by_top.items():
             for at in range(0, len(roots), MOST_PATHS) if top else ():
-                files.update(self._changed.listed_below(top, *roots[at : at + MOST_PATHS]))
+                some, with_new = roots[at : at + MOST_PATHS], self._words[0] != "commit" or bool(git_call.aside)
+                files.update(self._changed.listed_below(top, *some, with_new=with_new))
         for root in (root for roots in by_top.values() for root in roots):
             is_beside = self._is_beside(root)
             if is_beside and _may_lose_ignored(self._words):
@@ -346,20 +349,25 @@ class Sweeps:
 
     def _during_hooks(self, git_call: GitCall) -> list[Trace]:
         """Return writes of other sessions that are to come while hooks of the command put changes aside."""
-        words, top = self._words, tree_of(git_call)
-        hook = {"commit": "pre-commit", "push": "pre-push"}.get(words[0])
+        top = tree_of(git_call)
         if top is None or not self._is_beside(top):
             git_call.aside = ""
             return []
-        if hook and not git_call.aside:
+        if self._puts_aside(git_call):
+            return self._meetings.pending_below(top)
+        return []
+
+    def _puts_aside(self, git_call: GitCall) -> bool:
+        """Return True if hooks of the command put changes aside while they run."""
+        words, top = self._words, tree_of(git_call)
+        hook = {"commit": "pre-commit", "push": "pre-push"}.get(words[0])
+        if top and hook and not git_call.aside:
             repository = Repository(top, self._changed.left(), git_call.top, git_call.environment)
             try:
                 git_call.aside = commit_hooks.putting_aside(git_call, options_of(words), repository, hook)
             except NoAnswer:
                 git_call.aside = ""  # too slow: assume no files
-        if git_call.aside:
-            return self._meetings.pending_below(top)
-        return []
+        return bool(git_call.aside)
 
     def _go_on(self, git_call: GitCall, taken: list[Stake]) -> None:
         """Assume that the command has run, for the commands after it."""

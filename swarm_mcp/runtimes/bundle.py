@@ -36,11 +36,12 @@ PACKAGE = "package.json"
 LAUNCHER = "bin/swarm-mcp"
 SKILLS = ("swarm", "swarm-mcp")  # in the folder `skills`
 HOOK = "integrations/hook.sh"  # starts a hook: HOOK CLIENT EVENT
+STATE = "integrations/state.sh"  # finds the state folder, and ends a hook after a call that needs no check
 ENTRY = "integrations/hook.py"  # runs a hook: ENTRY CLIENT EVENT
 COORDINATOR = "integrations/coordinator.sh"  # runs `swarm-mcp` if no installation is named
 SCRIPTS = "integrations/hooks"  # the hook scripts of clients without scripts of their own
 STARTERS = (
-    HOOK, ENTRY, SCRIPTS, UNCHECKED, COORDINATOR, "integrations/launch.py",
+    HOOK, STATE, ENTRY, SCRIPTS, UNCHECKED, COORDINATOR, "integrations/launch.py",
     "integrations/coordinator.py", "integrations/relay.py",
     "integrations/find.py", "integrations/answers.txt",
 )  # fmt: skip
@@ -123,7 +124,7 @@ def _bound(text: bytes, program: str) -> bytes:
 
 
 def _by_this_interpreter(command: str, program: str) -> str:
-    """Return a hook's `command` with the interpreter filled in; the check before a write starts at once.
+    """Return a hook's `command` with the interpreter filled in; a check around a call starts at once.
 
     `program`: the relay in C, or "".
     """
@@ -132,7 +133,7 @@ def _by_this_interpreter(command: str, program: str) -> str:
         raise SwarmError(f"hook command does not start a hook through {HOOK}: {command}")
     instead, root, client, event, end = found.groups("")
     python = shlex.quote(interpreter())
-    if event == "pre_tool_use":
+    if event == "pre_tool_use" or (event == "post_tool_use" and instead):
         alone = f'{python} -E -s -S "{root}/{ENTRY}" {client} {event}'
         is_there = f'[ -x {python} ] && [ -r "{root}/{ENTRY}" ]'
         first = shlex.quote(program)
@@ -158,6 +159,9 @@ def _by_this_interpreter(command: str, program: str) -> str:
             instead = f"{can_relay} && {{ {tried}exec {relayed}; }}; {is_there} && exec {alone}; {instead}"
         else:
             instead = f"{is_there} && exec {alone}; {instead}"  # else HOOK looks for a wish to have the call denied
+        if event == "post_tool_use":
+            script = f'"{root}/{STATE}"'
+            instead = f"client={client} event={event}; [ ! -r {script} ] || . {script}; {instead}"
     return f'{instead}/bin/sh "{root}/{HOOK}" {client} {event} {python}{end}'
 
 

@@ -86,7 +86,7 @@ def test_every_wired_event_has_a_script(runtime: str) -> None:
 
 
 def test_the_launcher_is_short() -> None:
-    assert len((INTEGRATIONS / "hook.sh").read_text().splitlines()) <= 76
+    assert len((INTEGRATIONS / "hook.sh").read_text().splitlines()) <= 66
 
 
 def test_every_module_of_the_core_loads_on_a_bare_interpreter() -> None:

@@ -94,6 +94,26 @@ HOOKS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("command", "never"),
+    {"git push origin main": {"ls-files", "diff-index", "diff-files"}, COMMIT: {"ls-files"}}.items(),
+)
+def test_git_is_asked_only_for_files_that_a_command_can_touch(
+    pair: tuple[Player, Player], work: Path, command: str, never: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A push without hooks touches none, and a commit none that git does not know."""
+    me, _peer = pair
+    os.remove(work / IN_GIT)
+    asked, ask = set[str](), Repository.ask
+
+    def listened(repository: Repository, *words: str, **more: str) -> str:
+        asked.add(words[0])
+        return ask(repository, *words, **more)
+
+    monkeypatch.setattr(Repository, "ask", listened)
+    assert me.told("Bash", {"command": command}) == "" and asked and not asked & never
+
+
 @pytest.mark.parametrize(("command", "files", "name"), HOOKS)
 def test_what_puts_changes_aside_is_known_by_the_hook(work: Path, command: str, files: dict[str, str], name: str):
     put(work, files)

@@ -89,6 +89,33 @@ def test_an_ended_process_is_gone(sleeper: subprocess.Popen[bytes]) -> None:
     assert gone(HERE, sleeper.pid, started, HERE)
 
 
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux tells of the end of a process by a handle")
+def test_a_checker_looks_at_a_process_once_and_is_told_of_its_end(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "MOST_FOLLOWED", 1)
+    monkeypatch.setattr(process, "_handles", {})
+    started, another = start_time(sleeper.pid), subprocess.Popen(["sleep", "60"])
+    process.answer_for(0, 0, lambda: None)
+    try:
+        for one in (another, sleeper):  # of more than it follows one is given up
+            assert not gone(HERE, one.pid, start_time(one.pid), HERE)
+        (handle,) = process._handles.values()
+        assert gone(HERE, sleeper.pid, started + "0", HERE), "an earlier process had the number"
+        with monkeypatch.context() as patch:
+            patch.setattr(process, "start_time", lambda pid: pytest.fail("it was looked at again"))
+            assert not gone(HERE, sleeper.pid, started, HERE)
+        sleeper.kill()
+        wait_for(lambda: start_time(sleeper.pid) == "-")
+        assert gone(HERE, sleeper.pid, started, HERE) and process._handles == {}
+        with pytest.raises(OSError):
+            os.fstat(handle)
+    finally:
+        process.answer_for(0, 0, None)
+        another.kill()
+        another.wait()
+
+
 def test_a_pid_used_again_is_another_process(sleeper: subprocess.Popen[bytes]) -> None:
     assert gone(HERE, sleeper.pid, str(int(start_time(sleeper.pid)) - 1), HERE)
 

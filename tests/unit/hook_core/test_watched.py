@@ -296,7 +296,8 @@ def test_python_is_started_only_while_something_is_watched(setting: str, tmp_pat
         below = "Library/Application Support/swarm-mcp"
         (tmp_path / "Library").mkdir()
     env = {"PATH": os.environ["PATH"], "HOME": "/nowhere", setting: str(tmp_path)}
-    shutil.copy(ROOT / "integrations" / "hook.sh", tmp_path)
+    for name in ("hook.sh", "state.sh"):
+        shutil.copy(ROOT / "integrations" / name, tmp_path)
     (tmp_path / "hook.py").write_text("import sys; print(len(sys.stdin.read()))")
     script = ["/bin/sh", str(tmp_path / "hook.sh"), "any-client", "post_tool_use", sys.executable]
 
@@ -332,6 +333,12 @@ def test_the_end_of_a_call_is_marked_for_the_client_s_process(shell: str, client
         os.utime(mark, (1000, 1000))
         subprocess.run([shell, "-c", words], env=env, input=b"{}", check=True)
         assert (mark.stat().st_mtime == 1000) is (client != "claude-code"), "the calls since then only looked"
+        mark.unlink()
+        for spoil in (os.mkdir, os.mkfifo):  # no mark can be made
+            spoil(mark)
+            done = subprocess.run([shell, "-c", words], env=env, input=b"{}", capture_output=True, timeout=60)
+            assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+            shutil.rmtree(mark) if mark.is_dir() else mark.unlink()
 
 
 class Calls:

@@ -111,6 +111,39 @@ def _unexecutable(path: Path) -> None:
     program_at(path, "#!/bin/sh\nexit 0\n")
 
 
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_end_of_a_call_is_marked_and_asks_only_if_something_waits_for_it(
+    tmp_path: Path, installed: tuple[Path, Path], client: str, shell: str
+) -> None:
+    """By the shell that the client has started anyway."""
+    folder, path = installed
+    hook = next(one for one in Installed(folder, f"integrations/{client}").commands() if one.event == "PostToolUse")
+    environment = {**os.environ, **hook.environment, "SWARM_STATE_DIR": str(tmp_path)}
+
+    def ran() -> str:
+        words, given = [shell, "-c", hook.command], b"x" * 300_000  # more than a pipe holds
+        done = subprocess.run(words, input=given, capture_output=True, timeout=60, env=environment, check=True)
+        return done.stdout.decode() + done.stderr.decode()
+
+    _put(path, 'printf "%s " "$@"; cat >/dev/null')
+    script = folder / bundle.STATE
+    try:
+        assert ran() == ""
+        (tmp_path / "ended").mkdir()
+        assert ran() == "" and [path.name for path in (tmp_path / "ended").iterdir()] == [str(os.getpid())]
+        for name in ("watched", "unheard", "awaited"):
+            (tmp_path / name).mkdir()
+            assert ran().startswith(f"{__version__} {client} post_tool_use ")
+            (tmp_path / name).rmdir()
+        script.rename(folder / "away")
+        assert ran().startswith(f"{__version__} {client} post_tool_use "), "a check too many, without it"
+    finally:
+        path.unlink()
+        if (folder / "away").exists():
+            (folder / "away").rename(script)
+
+
 UNUSABLE = {
     "of another machine": _of_another_machine,
     "empty": lambda path: path.touch(0o755),
