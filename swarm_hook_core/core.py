@@ -88,14 +88,14 @@ class HookCore:
         """
         from swarm_hook_core.check import Check, rules
 
+        check = Check(self, call)
         around, process.check_answers = process.check_answers, {}
         try:
-            return rules.judge(Check(self, call))
+            return rules.judge(check)
         except Exception as error:
             from swarm_hook_core import fail_closed
 
-            verdict = fail_closed.verdict(self.config, call, error)
-            verdict = verdict or fail_closed.beside_locks(self.config, call, error, self.driver)
+            verdict = fail_closed.verdict(self.config, call, error) or rules.beside_locks(check, error)
             if verdict is None:
                 raise
             return verdict

@@ -13,47 +13,9 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from swarm_hook_core import paths, process
-from swarm_hook_core.process import Result, run
-from swarm_hook_core.repository import small_text, tree_over
+from swarm_hook_core import paths, process, repository
+from swarm_hook_core.repository import NO_PROGRAMS, small_text, tree_over
 from swarm_hook_core.state import read_private
-
-FLAGS = (
-    "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
-    "-c", "diff.autoRefreshIndex=false", "-c", "protocol.allow=never", "-c", "gc.auto=0",
-    "-c", "maintenance.auto=false", "-c", "submodule.recurse=false", "-c", "log.showSignature=false",
-    "-c", "diff.ignoreSubmodules=dirty", "-c", "diff.relative=false", "-c", "filter.lfs.clean=",
-    "-c", "filter.lfs.process=", "-c", "filter.lfs.required=false",
-)  # fmt: skip
-# GIT_ALLOW_PROTOCOL: no protocol. The setting above leaves a repository's own `protocol.ext.allow` in force.
-ENVIRONMENT = {
-    "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "",
-    "GIT_PAGER": "cat", "GIT_EDITOR": "false", "LC_ALL": "C", "GIT_TRACE": "0",
-}  # fmt: skip
-# Added to every comparison: no program is run that shows contents, and no git is started inside submodules, which would
-# run their own filters.
-NO_PROGRAMS = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
-
-
-def ask(
-    words: Sequence[str],
-    folder: str,
-    seconds: float,
-    settings: Any = (),
-    environment: Mapping[str, str] | None = None,
-    stdin: str = "",
-) -> Result:
-    """Return the ``coordinator.Result`` of ``git <words>`` in `folder` on the text `stdin`, after at most `seconds`.
-
-    `settings` are git's own options such as ``-c name=value``. They come first, then ours. A question to `git config`
-    gets the repository's answer as it is: it runs no program.
-    """
-    flags: tuple[str, ...] = FLAGS
-    if words[0] == "config":
-        flags = ("--no-pager",)
-    argv = ["git", "-C", folder, *settings, *flags, *words]
-    return run(argv, seconds, stdin=stdin, environment={**(environment or {}), **ENVIRONMENT})
-
 
 MOST_PATHS = 400  # more are not named to git one by one
 _RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", *NO_PROGRAMS)
@@ -128,7 +90,7 @@ class Repository:
         left = self._end - time.monotonic()
         if left <= 0:
             raise NoAnswer("out of time")
-        result = ask(words, self.top, left, self._settings, self._environment, stdin)
+        result = repository.ask(words, self.top, left, self._settings, self._environment, stdin)
         if result.code is None:
             raise NoAnswer(result.stderr)
         if result.code != 0:

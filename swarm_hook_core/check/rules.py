@@ -19,12 +19,13 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
-from swarm_hook_core import EDIT, REMOVE
+from swarm_hook_core import EDIT, REMOVE, state
 from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.hooks import ToolCall, Verdict, joined
-from swarm_hook_core.lookup import Held
-from swarm_hook_core.paths import real_path
+from swarm_hook_core.lookup import Held, Peers, Session
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.paths import all_keys, git_root, real_path
 from swarm_hook_core.state import (
     absolute_setting,
     end_by_mark,
@@ -32,6 +33,7 @@ from swarm_hook_core.state import (
     has_turn_files,
     hook_starter,
     is_watching,
+    local_store,
     shares_locks,
 )
 from swarm_hook_core.traces.trail import Trail
@@ -88,6 +90,56 @@ def ask(check: Check) -> Verdict | None:
             if found.denial is not None:
                 break
     return check.verdict
+
+
+def beside_locks(check: Check, error: BaseException) -> Verdict | None:
+    """Return the Verdict on a call after its check ended in `error`: it says so, and locked files are watched.
+
+    None if no other session has a lock in its reach, or that is not known either.
+    """
+    from swarm_hook_core.denial import Notice, without_owner
+    from swarm_hook_core.wording import named_locks
+
+    config, why = check.config, state.describe(error)
+    try:
+        session, locks = _locks_in_reach(check)
+        if session is None or not locks:
+            return None
+        named = named_locks(locks, token(session.label, "identity"), session.instance_id)
+    except Exception as second:
+        if state.describe(second) != why:
+            check.core.record_fault("pre_tool_use", second)
+        return None
+    words = (
+        f"swarm: this call could not be checked ({why[:300]}), and other sessions hold {named}. It goes ahead, but it"
+        " must leave those files alone, and they are compared afterwards. `swarm-mcp doctor` in a terminal says how to"
+        " mend it."
+    )
+    watch.begin(config, check.call, locks, time.time(), Kept)
+    check.core.record_fault("pre_tool_use", error)
+    verdict = Verdict(None, words, locks, failed=True)
+    verdict.noted = [Notice(locks[0].file, without_owner("unchecked", "write", why), words)]
+    return verdict
+
+
+def _locks_in_reach(check: Check) -> tuple[Session | None, list[Held]]:
+    """Return the session, and the locks of others around its folder or by name in the call."""
+    from swarm_hook_core.opaque_calls import shell_text
+    from swarm_hook_core.registration import session_of_call
+
+    config, call, file = check.config, check.call, local_store()
+    if not file:
+        return None, []
+    reader = StoreReader(file, check.core.driver, waits=True)
+    session = reader.session(config.runtime_name, call.session_id) or session_of_call(config, call, "")
+    peers = Peers(reader, session.instance_id, time.time(), call.agent)
+    folders = [call.folder, *map(os.path.dirname, check.writes.paths)]
+    roots = dict.fromkeys(key for folder in folders for key in all_keys(session, git_root(folder), "/"))
+    found = peers.around(list(roots))
+    command = shell_text(call.tool, call.input)
+    if command:
+        found += [held for held in peers.under(["/"]) if held.file in command or os.path.dirname(held.file) in command]
+    return session, list({held.mark: held for held in found}.values())
 
 
 class Rule:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TextIO
 
-from swarm_hook_core import coordinator, git_repository, process, state
+from swarm_hook_core import coordinator, process, repository, state
 from swarm_hook_core.clock import Budget
 from swarm_hook_core.environment import identity
 from swarm_hook_core.lookup import GLOB, runs_inside
@@ -59,7 +59,7 @@ class Repository:
 
     def ask(self, *words: str, wrong: str | None = None) -> str:
         """Return the output of ``git <words>``. If git fails, return `wrong`, or raise SwarmError if that is None."""
-        done = git_repository.ask(words, self.folder, GIT_SECONDS)
+        done = repository.ask(words, self.folder, GIT_SECONDS)
         if done.code == 0:
             return str(done.stdout)
         if wrong is not None and done.code is not None:
@@ -73,7 +73,7 @@ class Repository:
     def staged(self) -> list[str]:
         """The files that a commit would change, remove or add, relative to the work tree."""
         return _printed_names(
-            self.ask("diff", "--cached", "--name-only", "-z", "--no-renames", *git_repository.NO_PROGRAMS)
+            self.ask("diff", "--cached", "--name-only", "-z", "--no-renames", *repository.NO_PROGRAMS)
         )
 
     def pushed(self, lines: list[str], remote: str) -> list[str]:
@@ -100,7 +100,7 @@ class Repository:
 
 
 _LOG = (
-    "log", "--format=", "--name-only", "-z", "-c", "--no-renames", *git_repository.NO_PROGRAMS,
+    "log", "--format=", "--name-only", "-z", "-c", "--no-renames", *repository.NO_PROGRAMS,
     f"--max-count={MOST_COMMITS}",
 )  # fmt: skip
 

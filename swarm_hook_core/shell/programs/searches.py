@@ -15,7 +15,7 @@ from collections.abc import Callable
 from shutil import which
 from typing import Any
 
-from swarm_hook_core import REMOVE, REPLACE, git_repository
+from swarm_hook_core import REMOVE, REPLACE, repository
 from swarm_hook_core.paths import contains
 from swarm_hook_core.process import Result, run
 from swarm_hook_core.shell.call import Call, Options, split
@@ -413,7 +413,7 @@ class _WithoutRipgrep(Search):
         is_followed = not set(self._options.given) - _FOLLOWED and "{" not in "".join(self._globs())
         if folder is None or not known or not is_followed:
             return None
-        files = git_repository.ask(
+        files = repository.ask(
             ["ls-files", "-z", "-co", "--exclude-standard", "--", *self._pathspecs()], folder, SECONDS
         )
         if files.code != 0:

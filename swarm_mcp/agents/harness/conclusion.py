@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from swarm_hook_core import git_repository, state
+from swarm_hook_core import repository, state
 from swarm_hook_core.shell.programs.git.uncommitted import changed_in
 from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import journal, others_in, place_of, state_of
@@ -384,8 +384,8 @@ class ChangeWatch:
         return tuple(line[:LONGEST_SUBJECT] for line in _lines([*words, span, "--"], self._folder))
 
     def _between(self, before: str, after: str) -> Iterator[str]:
-        words = ["diff", *git_repository.NO_PROGRAMS, "--no-renames", "--name-only", "-z", before, after, "--"]
-        done = git_repository.ask(words, self._folder, SECONDS)
+        words = ["diff", *repository.NO_PROGRAMS, "--no-renames", "--name-only", "-z", before, after, "--"]
+        done = repository.ask(words, self._folder, SECONDS)
         return (os.path.join(self._top, name) for name in done.stdout.split("\0") if name and done.code == 0)
 
     def _states(self) -> dict[str, str]:
@@ -429,5 +429,5 @@ def _line(words: list[str], folder: str) -> str:
 
 
 def _lines(words: list[str], folder: str) -> Iterator[str]:
-    done = git_repository.ask(words, folder, SECONDS)
+    done = repository.ask(words, folder, SECONDS)
     return iter(done.stdout.splitlines() if done.code == 0 else ())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_hook_core import git_repository, process, traces
+from swarm_hook_core import git_repository, process, repository, traces
 from swarm_hook_core.check import may_destroy
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.stakes.owners import _Events
@@ -222,9 +222,9 @@ def test_a_checker_lists_journals_anew_once_one_has_come(tmp_path: Path, monkeyp
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Begin a check; return the verbs that git is started with."""
     found: list[str] = []
-    ask = git_repository.ask
-    monkeypatch.setattr(git_repository, "ask", lambda words, *more: (found.append(words[0]), ask(words, *more))[1])
-    monkeypatch.setattr(process, "answers", {})
+    ask = repository.ask
+    monkeypatch.setattr(repository, "ask", lambda words, *more: (found.append(words[0]), ask(words, *more))[1])
+    monkeypatch.setattr(process, "check_answers", {})
     return found
 
 

@@ -12,7 +12,7 @@ from support.checkouts import AMPLE, Checkout, copied
 from support.traced import note
 from support.world import World
 
-from swarm_hook_core import collisions, git_repository, tenants
+from swarm_hook_core import collisions, repository, tenants
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import effects_of
@@ -417,8 +417,8 @@ def test_git_is_asked_as_often_about_many_named_files_as_about_one(beside, monke
         here.here.put(name, "x\n")
     here.wrote("peer", *names)
     asked: list[str] = []
-    ask = git_repository.ask
-    monkeypatch.setattr(git_repository, "ask", lambda words, *more: (asked.append(words[0]), ask(words, *more))[1])
+    ask = repository.ask
+    monkeypatch.setattr(repository, "ask", lambda words, *more: (asked.append(words[0]), ask(words, *more))[1])
     assert "many/0.txt" in here.told("git add many/0.txt")
     of_one, asked[:] = asked.count("ls-files"), []
     assert "many/0.txt" in here.told(f"git add {' '.join(names)}")
