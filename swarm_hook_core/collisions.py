@@ -219,7 +219,8 @@ def judge_call(
                 state.record(config.runtime_name, "kernel", error)
                 verdict.plan = None
         if verdict.plan is not None:
-            verdict.notice += " The kernel keeps them read-only for this call." if verdict.notice else ""
+            if verdict.notice:
+                verdict.notice += " The kernel keeps them read-only for this call."
             return verdict
         if not is_strict:
             return verdict
@@ -252,7 +253,9 @@ def judge(
     locks, why = meeting.near(cwd)
     if locks:
         return _possible(session, tool, locks, why, strict)
-    return Verdict(None, "", meeting.around(cwd) if effects.runs else ())
+    if effects.runs:
+        return Verdict(None, "", meeting.around(cwd))
+    return Verdict()
 
 
 def _denied(
@@ -308,7 +311,7 @@ class _Meeting:
 
     def near(self, cwd: str) -> tuple[list[Held], str]:
         """Return the locks that the call may run into, and the reason for the first; `cwd`: the call's folder."""
-        why = self._possible[0][1] if self._possible else ""
+        why = next((why for _lock, why in self._possible), "")
         near = {lock.mark: lock for lock, _why in self._possible}
         roots: dict[str, str] = {}  # many guesses are about one folder
         looked_up: dict[str, list[Held]] = {}
@@ -446,7 +449,9 @@ class _Meeting:
         certain += [(file, cover.held) for file, cover in touch.covered]
         if certain and not call.in_doubt:
             return certain[0], [], False
-        near = found if touch.unsure else [lock for _file, lock in certain]
+        near = [lock for _file, lock in certain]
+        if touch.unsure:
+            near = found
         return None, [(lock, f"`{call.by}`") for lock in near], more and not touch.unsure and touch.changes_repository
 
     def _near_git(self, call: GitCall, top: str, limit: int, seconds: float) -> tuple[list[Held], bool]:

@@ -200,7 +200,7 @@ class RuntimeConfig(Frozen):
     replaces          the write tools that replace the whole file; all others change a part of it
     extract_changes   as `extract_paths`, but ``(path, how)`` (`EDIT`, ...), for a tool with several kinds; else None
     transcript        the form of the file in which the client logs the model's input, if its hooks get the path
-                      (``traces.transcript.FORMS``, ``traces.told_ends.FORMS``); else empty
+                      (``traces.transcript.FORMS``); else empty
     harmless_tools    the client's own tools with names that sound like writing, but that write no file of a checkout
     client_marks      of a client that is a shell script: parts of its path, see
                       ``process.client_process``
@@ -208,7 +208,7 @@ class RuntimeConfig(Frozen):
     kernel            the way of a shell command into a namespace in which the kernel holds locked files
                       (``kernel.planning``): ``shell``, ``statement``, ``directly``; empty for no way
     asks              ``call -> bool``: True if the client asks its user where a hook wants that; None for never
-    merges            the way of a merged text to the client (``traces.merged_writes``): BESIDE, ALLOWED, PLUGIN; empty
+    merges            the way of a merged text to the client (``traces.whole_writes``): BESIDE, ALLOWED, PLUGIN; empty
                       for no way that leaves its user's rules in force
     merge_versions    for BESIDE and ALLOWED: the client's releases in which that was seen
     kernel_versions   for ``statement``: the client's releases in which that was seen to leave its rules in force

@@ -157,7 +157,7 @@ class HookCore:
 
     def _replace(self, call: ToolCall, given: object, words: str) -> None:
         """Have the client take `given` for the call's input. Its user's rules are asked as before."""
-        from swarm_hook_core.traces.merged_writes import answered
+        from swarm_hook_core.traces.whole_writes import answered
 
         answer(answered(self.config, call, given, words))
 

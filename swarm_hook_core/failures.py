@@ -23,15 +23,15 @@ from swarm_hook_core.repository import tree_over
 from swarm_hook_core.state import awaited_dir, local_store, open_in_private
 from swarm_hook_core.traces import journal, journal_name, state_of
 from swarm_hook_core.traces.endings import forget
-from swarm_hook_core.traces.told_ends import exit_code
 from swarm_hook_core.traces.trail import Trail, trail_of
+from swarm_hook_core.traces.transcript import exit_code
 from swarm_hook_core.untrusted_text import command, named, token
 from swarm_hook_core.watching.records import call_key, digest_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
-    from swarm_hook_core.stakes.files import Stake
+    from swarm_hook_core.stakes.owners import Stake
 
 KIND = "red"
 MOST_FILES = 500  # uncommitted files with an author looked up
@@ -195,8 +195,7 @@ def _others(trail: Trail, reader: LockReader, session: Session, top: str) -> lis
     """Return ``[(owner, path)]`` of the files with uncommitted lines of others. Agents of the session are no others."""
     from swarm_hook_core import EDIT
     from swarm_hook_core.git_repository import NoAnswer
-    from swarm_hook_core.stakes.files import Changed, Stake
-    from swarm_hook_core.stakes.owners import Authors
+    from swarm_hook_core.stakes.owners import Authors, Changed, Stake
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.wording import holder
 

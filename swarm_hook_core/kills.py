@@ -21,7 +21,7 @@ from swarm_hook_core.opaque_calls import effects_of
 from swarm_hook_core.shell.call import split
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.traces import NOTICE, journal
-from swarm_hook_core.traces.head.wording import AGAIN, working
+from swarm_hook_core.traces.head.news import AGAIN, working
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import command, quoted
 from swarm_hook_core.watching.records import digest_of

@@ -64,7 +64,7 @@ def described(config: RuntimeConfig, event: SessionEvent, state: str) -> dict[st
 
 
 def note_client(config: RuntimeConfig, event: SessionEvent, pid: int) -> None:
-    """Note the client process `pid` and the log of the session: they tell the ends of its calls (``traces.told_ends``).
+    """Note the client process `pid` and the session's log: they tell the ends of its calls (``traces.transcript``).
 
     Raises OSError.
     """

@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
-    from swarm_hook_core.traces.news import News
+    from swarm_hook_core.traces.meetings import News
 
 # A registrar registers the session: ``registration.CommandRegistrar``, or an object with its methods.
 
@@ -396,7 +396,7 @@ def news_of_others(core: HookCore, event: SessionEvent) -> News | None:
         level = level_of(core.config, call)
         if level == OFF or not others_in(*os.path.split(own_journal(core.config, call))):
             return None
-        from swarm_hook_core.traces.news import News
+        from swarm_hook_core.traces.meetings import News
         from swarm_hook_core.traces.trail import Trail
 
         return News(Trail(core.config, call, level), core.store_reader(), time.time())

@@ -126,7 +126,7 @@ def fence(prefix: str, folder: str) -> Setting:
 
 
 def merge(prefix: str, folder: str) -> Setting:
-    """Return the setting by which a stale whole write goes ahead merged (``traces.merged_writes``)."""
+    """Return the setting by which a stale whole write goes ahead merged (``traces.whole_writes``)."""
     return _word("merge", prefix, folder)
 
 

@@ -135,7 +135,7 @@ def end_by_mark(client_pid: int = 0) -> tuple[int, str, str]:
 
 
 def client_note(name: str) -> str:
-    """Return the file with the client of the session whose journal has this `name` (``traces.told_ends``)."""
+    """Return the file with the client of the session whose journal has this `name` (``traces.transcript``)."""
     return os.path.join(state_dir(), "ended", name)
 
 

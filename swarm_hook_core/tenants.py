@@ -34,12 +34,12 @@ from swarm_hook_core.shell.programs.git.listings import tree_of
 from swarm_hook_core.shell.programs.git.named_files import removed_trees
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.shell.programs.patch import unquoted
-from swarm_hook_core.stakes.verdict import judge as of_others
-from swarm_hook_core.stakes.writes import judge as of_sessions
+from swarm_hook_core.stakes.verdict import Judgement as OfOthers
+from swarm_hook_core.stakes.writes import Judgement as OfSessions
 from swarm_hook_core.traces import NOTICE, journal
 from swarm_hook_core.traces.head import LATELY_SECONDS, commit_of, known_branches
 from swarm_hook_core.traces.head.movement import BRANCHES, Commit, only_in
-from swarm_hook_core.traces.head.wording import AGAIN, lost, tree_has_gone, working
+from swarm_hook_core.traces.head.news import AGAIN, lost, tree_has_gone, working
 from swarm_hook_core.traces.trail import Trail, asked_trail
 from swarm_hook_core.untrusted_text import command, named
 from swarm_hook_core.wording import duration
@@ -448,10 +448,10 @@ def _other_denials(check: Check, effects: Effects) -> list[str]:
             verdicts.append(fence.judge(check))
         trail = asked_trail(check.config, check.call)
         if trail is not None:
-            verdicts.append(of_others(check.session, trail, effects, check.reader, check.now))
+            verdicts.append(OfOthers(check.session, trail, effects, check.reader, check.now).verdict())
             trail = asked_trail(check.config, check.call)
             assert trail is not None
-            verdicts.append(of_sessions(check.session, trail, effects, check.reader, check.now))
+            verdicts.append(OfSessions(check.session, trail, effects, check.reader, check.now).verdict())
     except Exception as error:  # they are asked again as the call comes again
         check.core.record_fault("traces", error)
     reasons = [one.denial.reason for one in verdicts if one is not None and one.denial is not None]

@@ -97,6 +97,7 @@ TEXT = 4000  # of a message
 # direction of reading, invisible ones, and code points that mean nothing.
 _HARMLESS = "\u00a0\u2002\u2003\u2007\u2009\u200a\u200c\u200d\u202f\u3000"
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e"}
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+:=@%,")  # in words of a shell
 # The words of a label that hooks compose (`compose`) and one more, the runtime, need no quotes.
 _LABEL_KEYS = ("identity:", "platform:", "mode:", "role:", "origin:", "session:")
 
@@ -133,6 +134,16 @@ def quoted(text: str, longest: int = NOTE) -> str:
 def command(line: str) -> str:
     """A command between backticks: one safe line. It may have names in it that were found on the disk."""
     return "`" + cut(line, COMMAND).replace("`", "'") + "`"
+
+
+def as_word(word: str) -> str:
+    """Return `word` quoted for a shell; control characters as escapes that bash, zsh and ksh know."""
+    if word and not set(word) - _SAFE:
+        return word
+    if one_line(word) != word:
+        data = word.encode("utf-8", "surrogateescape")
+        return "$'" + "".join(chr(b) if 32 <= b < 127 and b not in b"'\\" else f"\\{b:03o}" for b in data) + "'"
+    return "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def named(name: str, longest: int = NAME) -> str:

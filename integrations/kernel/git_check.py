@@ -19,13 +19,13 @@ def main(words: "list[str]") -> int:
     """Decide on a git call with these words, for the session of the command around it."""
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.watching.report import quoted
+    from swarm_hook_core.untrusted_text import as_word
 
     client, session_id, agent = (os.environ["SWARM_KERNEL_HELD"].split(" ") + ["", ""])[:3]
     config = _config_of(client)
     folders = os.environ.get("PATH", "").split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(folder for folder in folders if folder != HERE)
-    command = " ".join(["git", *map(quoted, words)])
+    command = " ".join(["git", *map(as_word, words)])
     call = ToolCall("Bash", {"command": command}, session_id, os.getcwd(), "PreToolUse", agent, client_tool="git")
     verdict = HookCore(config, is_within=True).judge(call)
     if verdict is None or verdict.denial is None:

@@ -32,8 +32,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.traces.merged_writes import Merge
     from swarm_hook_core.traces.turn_files import TurnFiles
+    from swarm_hook_core.traces.whole_writes import Merge
 
 MOST_PATCHED = 2000  # files of a patch inside a shell command
 OTHERS_CHANGES = "what others have changed"

@@ -37,7 +37,7 @@ from swarm_hook_core.state import (
     shares_locks,
 )
 from swarm_hook_core.traces.trail import Trail
-from swarm_hook_core.traces.versions.locked import Kept
+from swarm_hook_core.traces.versions import Kept
 from swarm_hook_core.untrusted_text import token
 from swarm_hook_core.watching import edits, records, watch
 
@@ -367,14 +367,14 @@ def at_stake(check: Check) -> Verdict | None:
             return None
     elif effects is None or not (effects.git or effects.trees or any(one.how != EDIT for one in effects.writes)):
         return None
-    from swarm_hook_core.stakes.verdict import judge as of_others
+    from swarm_hook_core.stakes.verdict import Judgement
 
     trail = check.trail
     if trail is None and not check.is_question:
         trail = check.unnoted_trail()
     if trail is None:
         return None
-    return of_others(check.session, trail, effects, check.reader, check.now)
+    return Judgement(check.session, trail, effects, check.reader, check.now).verdict()
 
 
 def uncommitted_work(check: Check) -> Verdict | None:
@@ -397,9 +397,9 @@ def uncommitted_work(check: Check) -> Verdict | None:
         found = at_stake(check)
         if found is not None and found.denial is not None:
             return found
-    from swarm_hook_core.stakes.writes import judge as by_level
+    from swarm_hook_core.stakes.writes import Judgement
 
-    verdict = by_level(check.session, trail, effects, check.reader, check.now, neighbours)
+    verdict = Judgement(check.session, trail, effects, check.reader, check.now, neighbours).verdict()
     _leave(check, trail)
     return verdict
 
@@ -613,12 +613,12 @@ def merge(check: Check, verdict: Verdict) -> None:
     merges = check.merges
     if verdict.denial is not None or not merges:
         return
-    from swarm_hook_core.traces import merged_writes
+    from swarm_hook_core.traces import whole_writes
 
-    verdict.input = merged_writes.input_with(check.config, check.call, merges.values())
-    words = merged_writes.words(merges, token(check.session.label, "identity"))
+    verdict.input = whole_writes.input_with(check.config, check.call, merges.values())
+    words = whole_writes.words(merges, token(check.session.label, "identity"))
     verdict.notice = joined(words, verdict.notice)
-    verdict.noted += merged_writes.notices(merges, words)
+    verdict.noted += whole_writes.notices(merges, words)
 
 
 def watch_command(check: Check, verdict: Verdict) -> None:

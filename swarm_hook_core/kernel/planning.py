@@ -25,9 +25,8 @@ from swarm_hook_core.paths import git_root, keys_for
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.state import PLAIN, local_store, name_of, store_path
-from swarm_hook_core.untrusted_text import named, token
+from swarm_hook_core.untrusted_text import as_word, named, token
 from swarm_hook_core.watching.records import call_key
-from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import named_locks
 
 TYPE_CHECKING = False
@@ -123,8 +122,8 @@ def wire(config: RuntimeConfig, event: SessionEvent) -> None:
 
     if namespace.works() or namespace.again() == "":
         entry = plans.write_entry(event.session_id)
-        there = f"[ -d {quoted(plans.folder_of(event.session_id))} ] && [ -e {quoted(entry)} ]"
-        line = f"if {there}; then . {quoted(entry)}; fi\n"
+        there = f"[ -d {as_word(plans.folder_of(event.session_id))} ] && [ -e {as_word(entry)} ]"
+        line = f"if {there}; then . {as_word(entry)}; fi\n"
         with open(file, "a+", encoding="utf-8", errors="surrogateescape") as shared:
             shared.seek(0)
             if line not in shared.read():

@@ -4,9 +4,8 @@ A session may throw away its own work. All that no session at work has written i
 session, or an unknown program. At level `keep` such a call is denied, or the person is asked, also if only one session
 is at work.
 
-    files     the files with uncommitted content that go by the call's own words
+    owners    the files with uncommitted content that go by the call's own words, and the owners of that content
     sweeps    git commands that discard changes, or take them along: the files that go, by git's answers
-    owners    the owners of a file's uncommitted content
     stash     entries that a command takes out of the stash
     verdict   the decision, by level; contents that go are kept first
     writes    the decision about files that a call writes beside other sessions

@@ -130,7 +130,7 @@ class Taking:
             denial = Denial(self.top, None, text, loss=loss)
             if is_persons and not is_once:
                 denial.question = _question(self)
-                if trail.config.asks is not None and trail.config.asks(trail.call):
+                if trail.can_ask:
                     self._keep()
             return Verdict(denial)
         self._keep()

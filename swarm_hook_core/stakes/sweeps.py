@@ -8,159 +8,63 @@ denied for a change of another session, or of a person. Commands that git itself
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from shlex import quote
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
 from swarm_hook_core.git_repository import MOST_PATHS, NoAnswer, Repository
 from swarm_hook_core.hooks import Verdict
+from swarm_hook_core.json_text import loads
+from swarm_hook_core.repository import small_text
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import Effects, GitCall, is_known
 from swarm_hook_core.shell.programs.git import commit_hooks, touched_files, uncommitted
+from swarm_hook_core.shell.programs.git.commit_hooks import (
+    BY_FRAMEWORK,
+    DEEPEST,
+    FAILS_OVER_ALL,
+    RUNNERS,
+    SWITCHES,
+    WHOLE,
+    Hooks,
+    hooks_folder,
+)
 from swarm_hook_core.shell.programs.git.listings import tree_of, work_tree
 from swarm_hook_core.shell.programs.git.table import asks, only_reads, options_of
-from swarm_hook_core.stakes import hook_commands, stash, wording
-from swarm_hook_core.stakes.files import Changed, Stake, size_of, top_of
-from swarm_hook_core.stakes.owners import BUILT, OWN, Authors
+from swarm_hook_core.shell.walk import Walk
+from swarm_hook_core.stakes import stash, wording
+from swarm_hook_core.stakes.owners import BUILT, OWN, Authors, Changed, Stake, size_of, top_of
 from swarm_hook_core.stakes.wording import Theirs, also_in
-from swarm_hook_core.traces import NOTICE, OFF, TOLD_ALONG, TURN, journal
+from swarm_hook_core.traces import NOTICE, OFF, TOLD_ALONG, TURN, seen
 from swarm_hook_core.traces.elsewhere import deed_of
-from swarm_hook_core.traces.file_changes import MOST, Patience, is_by
+from swarm_hook_core.traces.file_changes import MOST, Patience
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
-from swarm_hook_core.untrusted_text import cut
 from swarm_hook_core.wording import way_past_hook, way_past_hooks
-
-# Narrower forms of git commands that would affect others' uncommitted changes: the same for one's own work.
-
-MOST_NAMED = 8  # files that a command names
-
-# Forms that name the session's own files. verb -> (for tracked files, if some file is untracked); None: the verb does
-# not touch such files.
-_FORMS = {
-    "add": ("git add {files}", "git add {files}"),
-    "stage": ("git add {files}", "git add {files}"),
-    "commit": ("git commit {files}", None),
-    "stash": ("git stash push -- {files}", "git stash push -u -- {files}"),
-    "checkout": ("git checkout -- {files}", None),
-    "restore": ("git restore {files}", None),
-    "reset": ("git restore --staged --worktree {files}", None),
-    "checkout-index": ("git checkout -- {files}", None),
-    "read-tree": ("git restore --staged --worktree {files}", None),
-    "clean": (None, "git clean -f {files}"),
-    "rm": ("git rm -f {files}", None),
-}
-
-
-# Verbs with an effect on the session's own changes that `swarm-mcp undo` has as well, in files shared with others too.
-_UNDONE = {
-    **dict.fromkeys(
-        ("checkout", "restore", "reset", "checkout-index", "read-tree"),
-        "Your own changes alone, in shared files too: `swarm-mcp undo {options}{files}`, or the tool undo.",
-    ),
-    "stash": "To put your own changes alone aside, in shared files too: `swarm-mcp undo {options}{files}`, or the tool"
-    " undo; its answer says how to bring them back.",
-}
-_UNSURE = "Lines that may be another's stay."
-
-
-def can_be_undone(words: list[str]) -> bool:
-    """Return True if ``git <words>`` does to the session's own changes what `swarm-mcp undo` does."""
-    if words[0] not in _UNDONE:
-        return False
-    options = options_of(words)
-    if words[0] == "restore":
-        return options.value("-s", "--source") in (None, "HEAD")
-    if words[0] == "checkout" and "--" in words:
-        before = [word for word in words[1 : words.index("--")] if word[:1] != "-"]
-        return before in ([], ["HEAD"])
-    return True
-
-
-def shared_with(paths: Sequence[str], name: str, patience: Patience) -> tuple[list[str], bool]:
-    """Return ``(files, is_unsure)``: those of `paths` with changes of the session with the journal `name` beside
-    others'.
-
-    A file counts without lines, and without time to look it up. `is_unsure`: some of the lines may be this session's
-    or of another session, and nothing tells that in time.
-    """
-    files, is_unsure = [], False
-    for path in paths:
-        if not patience.left():
-            files.append(path)
-            is_unsure = True
-            continue
-        lines = patience.lines_of(path)
-        if lines is None or any(is_by(line, name, is_sure=True) for line in lines):
-            files.append(path)
-            is_unsure = is_unsure or any(is_by(line, name) and line.author is None for line in lines or ())
-    return files, is_unsure
-
-
-def way(words: list[str], changed: list[str], new: list[str], folder: str, shared: list[str], is_unsure: bool) -> str:
-    """Return a sentence with the command to run instead of ``git <words>``, or "".
-
-    `changed`, `new`: files in question (absolute) with changes of this session alone, tracked and untracked. They are
-    named relative to `folder`, or absolute if that is empty. `shared`, `is_unsure`: as `shared_with` returns them, for
-    a command that `can_be_undone`; else empty.
-    """
-    refusing = _refusing(words)
-    if refusing:
-        return f"`{refusing}` leaves them alone: git refuses where it would touch them."
-    if words[0] == "worktree":
-        return "Name the work trees that are your own, one by one."
-    if shared:
-        form, options = _UNDONE[words[0]], ""
-        if is_unsure:
-            form, options = f"{form} {_UNSURE}", "--partial "
-        return form.format(files=_named([*shared, *changed], folder), options=options)
-    own = _narrow(words, changed, new, folder)
-    if own:
-        return f"For your own files alone: `{own}`."
-    if words[0] in _FORMS:
-        return "Name your own files, if there are any."
-    if words[0] in ("rebase", "merge", "pull") and "--abort" not in words and "--skip" not in words:
-        return "In a work tree of your own (`git worktree add`) nothing needs to be put aside."
-    return ""
-
-
-def _narrow(words: list[str], changed: list[str], new: list[str], folder: str) -> str:
-    form, form_for_new = _FORMS.get(words[0], (None, None))
-    files = [*(changed if form else ()), *(new if form_for_new else ())]
-    chosen = (form_for_new if new and form_for_new else form) or ""
-    if files:
-        return chosen.format(files=_named(files, folder))
-    return ""
-
-
-def _refusing(words: list[str]) -> str:
-    """Return a command of the same purpose that git refuses if it would touch uncommitted changes, or ""."""
-    options = options_of(words)
-    target = ""
-    if options.operands and is_known(options.operands[0]):
-        target = options.operands[0]
-    if not target or "--" in words:
-        return ""
-
-    if words[0] == "reset" and target != "HEAD":
-        return f"git reset --keep {quote(target)}"
-    if words[0] == "switch" or (words[0] == "checkout" and options.has("-f", "--force")):
-        return f"git {words[0]} {quote(target)}"
-    return ""
-
-
-def _named(files: list[str], folder: str) -> str:
-    some = [cut(quote(os.path.relpath(file, folder) if folder else file), 500) for file in files[:MOST_NAMED]]
-    return " ".join(some) + (" ..." if len(files) > MOST_NAMED else "")
-
 
 MOST_CALLS = 50  # git commands of one call
 MOST_LOOKED = 100  # files of one command that are looked at first: if sessions' work is among them, the last ones
 MOST_FILES = 500  # files of one command with their authors looked up, if no session's work settles it
-FEW = MOST_NAMED + 2  # files of one kind with their authors looked up, once the command is refused anyway
+FEW = wording.MOST_NAMED + 2  # files of one kind with their authors looked up, once the command is refused anyway
 _KEEPS = ("commit", "push", "add", "stage", "apply", "update-index")  # git verbs that leave a person's content in place
 _TAKES = ("commit", "add", "stage")
 _OF_IGNORED = {"clean": ("-x", "-X"), "stash": ("-a", "--all"), "worktree": (), "submodule": (), "rm": ()}
+
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+UNCHECKED = ("pre-commit", "commit-msg", "pre-merge-commit", "pre-push")  # hooks that ``--no-verify`` leaves out
+# The hooks of git commands, in their order: those before the command's own work, and those after it.
+_OF_COMMITS = (("pre-commit", "prepare-commit-msg", "commit-msg"), ("post-commit",))
+_HOOKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "commit": (_OF_COMMITS[0], ("post-commit", "post-rewrite")),
+    **dict.fromkeys(("cherry-pick", "revert"), _OF_COMMITS),
+    **dict.fromkeys(("checkout", "switch"), ((), ("post-checkout",))),
+    "merge": (("pre-merge-commit",), ("post-merge",)),
+    "pull": (("pre-merge-commit",), ("post-merge", "post-rewrite")),
+    "rebase": (("pre-rebase",), ("post-checkout", "post-rewrite")),
+    "am": (("applypatch-msg", "pre-applypatch"), ("post-applypatch",)),
+    "push": (("pre-push",), ()),
+}
 
 
 class Sweeps:
@@ -221,7 +125,7 @@ class Sweeps:
             if top is not None and self._is_beside(top):
                 repository = Repository(top, self._changed.left(), git_call.top, git_call.environment)
                 try:
-                    before, after = hook_commands.commands(git_call, git_call.words, repository)
+                    before, after = _hook_commands(git_call, git_call.words, repository)
                 except NoAnswer:  # they are unknown
                     pass
             yield from (*before, git_call, *after)
@@ -467,11 +371,8 @@ class Sweeps:
     def _is_untold(self, theirs: Theirs) -> bool:
         """Return True if this session was not told yet that some of these changes would go along."""
         since = {**dict.fromkeys(theirs.paths, 0), **{trace.path: trace.at_ns for trace in theirs.traces}}
-        for path, at_ns in since.items():
-            told = journal.newest(self._meetings.journals.own(os.path.dirname(path)), path, (TOLD_ALONG,))
-            if told is None or told.at_ns < at_ns:
-                return True
-        return False
+        own = self._meetings.journals.own
+        return any(seen.is_untold(own(os.path.dirname(path)), path, at_ns, TOLD_ALONG) for path, at_ns in since.items())
 
     def _late(self, git_call: GitCall) -> Verdict | None:
         """Return the Verdict after git was too slow: decide by the words of the command, and by traces.
@@ -534,7 +435,7 @@ class Sweeps:
         if git_call.aside:
             return self._also(theirs, way_past_hooks(git_call.aside))
         if git_call.hook:
-            return self._also(theirs, way_past_hook(git_call.hook, git_call.hook in hook_commands.UNCHECKED))
+            return self._also(theirs, way_past_hook(git_call.hook, git_call.hook in UNCHECKED))
         own, mixed = [], []
         if tree_of(git_call) == work_tree(self._call.folder):  # elsewhere the files' relative names would be wrong
             paths = set(theirs.paths)
@@ -543,15 +444,15 @@ class Sweeps:
             own = [one for one in own if one.author is not None and one.author.who in (OWN, BUILT)]
         shared: list[str] = []
         is_unsure = False
-        if can_be_undone(self._words):
+        if wording.can_be_undone(self._words):
             self._patience.prepare([*mixed[:MOST], *(trace.path for trace in theirs.traces[:3])])
-            shared, is_unsure = shared_with(mixed[:MOST], self._trail.own_name, self._patience)
+            shared, is_unsure = wording.shared_with(mixed[:MOST], self._trail.own_name, self._patience)
         changed = [one.path for one in own if not one.is_new]
         new = [one.path for one in own if one.is_new]
         folder = ""
         if git_call.folder == self._call.folder:
             folder = git_call.folder
-        return self._also(theirs, way(self._words, changed, new, folder, shared, is_unsure))
+        return self._also(theirs, wording.way(self._words, changed, new, folder, shared, is_unsure))
 
 
 def _loss(theirs: Theirs, deed: str, by: str) -> Loss:
@@ -572,3 +473,96 @@ def _may_lose_ignored(words: list[str]) -> bool:
     """Return True if ``git <words>`` may lose files that git ignores."""
     options = _OF_IGNORED.get(words[0])
     return options is not None and (not options or options_of(words).has(*options))
+
+
+# ------------------------------------------------------------------------------------------------ hooks of git commands
+#
+# They are read as scripts: the shell reader follows the hook, scripts of ``package.json`` and recipes of a makefile. No
+# hook is run.
+
+
+def _hook_commands(call: GitCall, words: list[str], repository: Repository) -> tuple[list[GitCall], list[GitCall]]:
+    """Return the git commands in the hooks of ``git <words>``: those that run before its own work, and after it.
+
+    One that puts changes aside around a commit or push sets ``call.aside``. Raises NoAnswer.
+    """
+    found: tuple[list[GitCall], list[GitCall]] = [], []
+    names = _HOOKS.get(words[0])
+    folder = hooks_folder(repository) if names else ""
+    options, settings = options_of(words), {**os.environ, **call.environment}
+    is_unchecked = options.has("--no-verify") or (words[0] == "commit" and options.has("-n"))
+    if not folder or names is None or any(settings.get(name) == value for name, value in SWITCHES.items()):
+        return found
+    for place, some in enumerate(names):
+        for hook in some:
+            path = os.path.join(folder, hook)
+            if (is_unchecked and hook in UNCHECKED) or not os.access(path, os.X_OK):
+                continue
+            for one in _effects(repository.top, settings, hook, path).git:
+                if hook in UNCHECKED and (one.aside or one.words[0] == "stash"):
+                    name = _aside(one)
+                    if name == FAILS_OVER_ALL or not (words[0] == "commit" and options.has("-a", "--all")):
+                        call.aside = call.aside or name
+                    continue
+                one.hook, one.by = hook, f"{one.by}, in the hook {hook} of {call.by}"
+                one.in_doubt = one.in_doubt or call.in_doubt
+                found[place].append(one)
+    return found
+
+
+def _aside(call: GitCall) -> str:
+    """Return the name of the tool that puts changes aside by this command of a hook; empty if it does not."""
+    verb = (call.words[1:2] or ["push"])[0]
+    leaves_them = any(option in call.by for option in ("--no-stash", *WHOLE))
+    if (call.aside and leaves_them) or not (verb in ("push", "save") or verb[:1] == "-"):
+        return ""
+    return call.aside or "git stash"
+
+
+def _effects(top: str, settings: dict[str, str], hook: str, path: str) -> Effects:
+    """Return the Effects of the hook at `path`, by the shell reader. A framework's script is not read."""
+    found = Effects()
+    text = Hooks(top, settings, hook).script(path)
+    if text and not any(mark in text for mark in BY_FRAMEWORK):
+        walk = Walk(found, top, settings)
+        walk.project_script = _project_script
+        walk.script(text)
+    return found
+
+
+def _project_script(call: Call) -> str:
+    """Return the shell text that a runner's task stands for: ``npm run NAME``, ``make TARGET``; empty if unknown."""
+    operands = [word for word in call.words if word[:1] != "-" and is_known(word)]
+    folder = call.folder or "/"
+    if call.name in RUNNERS:
+        if operands[:1] in (["run"], ["run-script"]):
+            operands = operands[1:]
+        name = {"t": "test", "tst": "test"}.get((operands or [""])[0], (operands or [""])[0])
+        try:
+            scripts: Any = loads(small_text(os.path.join(folder, "package.json")))
+            scripts = scripts["scripts"]
+            return "\n".join(scripts[one] for one in (f"pre{name}", name, f"post{name}") if one in scripts)
+        except (ValueError, KeyError, TypeError, RecursionError):  # no manifest, or no scripts in it
+            return ""
+    if call.name in ("make", "gmake"):
+        targets = [word for word in operands if "=" not in word]
+        text = "\n".join(small_text(os.path.join(folder, name)) for name in _MAKEFILES)
+        return "\n".join(_recipe(text, target, 0) for target in targets or [""])
+    return ""
+
+
+def _recipe(makefile: str, target: str, depth: int) -> str:
+    """Return the commands of a target, those of its prerequisites first; without a name, of the first one."""
+    lines = makefile.replace("\\\n", " ").split("\n")
+    for at, line in enumerate(lines):
+        names, colon, needed = line.partition(":")
+        is_rule = colon and line[:1] not in ("\t", ".", "#", " ") and not needed.startswith("=")
+        if not is_rule or (target and target not in names.split()) or depth > DEEPEST:
+            continue
+        found = [_recipe(makefile, one, depth + 1) for one in needed.split()]
+        for command in lines[at + 1 :]:
+            if command[:1] != "\t":
+                break
+            found.append(command.strip().lstrip("@-+").replace("$(MAKE)", "make").replace("$$", "$"))
+        return "\n".join(found)
+    return ""

@@ -10,21 +10,18 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core import REMOVE
-from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.denial import Denial, Notice, without_owner
-from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.lookup import LockReader, Session
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.shell.programs.git.table import is_subcommand
 from swarm_hook_core.stakes import stash
-from swarm_hook_core.stakes.files import Changed, Files, Stake
-from swarm_hook_core.stakes.owners import BUILT, PERSON, Authors
+from swarm_hook_core.stakes.owners import BUILT, PERSON, Authors, Changed, Files, Stake
 from swarm_hook_core.stakes.sweeps import Sweeps
 from swarm_hook_core.stakes.wording import Theirs, also_in, changed, joined
-from swarm_hook_core.traces import NOTICE, OFF, keeping, merged_writes, texts
+from swarm_hook_core.traces import NOTICE, OFF, keeping, whole_writes
 from swarm_hook_core.traces.file_changes import Patience
-from swarm_hook_core.traces.looks import has_read
-from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.meetings import Meetings, has_read
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import token
 
@@ -32,18 +29,11 @@ MOST_FILES = 500  # files of one call with an author looked up, and with content
 MOST_BYTES = 32 * 1024 * 1024  # contents of one call: older ones are not all pushed out by it
 
 
-def judge(
-    session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float
-) -> Verdict | None:  # fmt: skip
-    """Return the Verdict on a call, or None if no work of others is at stake.
+class Judgement:
+    """The decision about one call.
 
     `effects`: effects of a shell or MCP call; None: the call names its files, and only persons' work is looked at.
     """
-    return _Judgement(session, trail, effects, reader, now).verdict()
-
-
-class _Judgement:
-    """The decision about one call; arguments as of `judge`."""
 
     def __init__(self, session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float):
         self.trail = trail
@@ -55,16 +45,20 @@ class _Judgement:
         self.is_noted = trail.level != OFF  # else the session's own calls are not known, nor kept as versions
         self.at_stake: list[Stake] = []
 
-    def verdict(self) -> Verdict | None:
-        """Return the Verdict, and keep the contents that may go."""
+    def verdict(self) -> Verdict:
+        """Return the Verdict, empty if no work of others is at stake, and keep the contents that may go."""
         # Few of these files have changes: a file without any is not worth a wait.
-        files = Files(self.trail, self.effects, self.changed, self._is_own, lambda one: self._was_read(one, False))
+        files = Files(
+            self.trail, self.effects, self.changed,
+            is_own=lambda one: self.is_noted and self.authors.is_own(one.path),
+            was_read=lambda one: self._was_read(one, False),
+        )  # fmt: skip
         verdict = self._of_files(list(files.found.values())[:MOST_FILES])
         if verdict.denial is None and self.effects is not None and self.effects.git:
             for found in (self._of_stash(), self._of_git()):
                 if found is not None and verdict.denial is None:
                     verdict.add(found)
-        may_pass = verdict.denial is None or (verdict.denial.question and can_ask(self.trail.config, self.trail.call))
+        may_pass = verdict.denial is None or (verdict.denial.question and self.trail.can_ask)
         if may_pass and not self.trail.is_asked:
             kept = [one for one in self.at_stake if one.author is not None and one.author.who in (PERSON, BUILT)]
             # Keep the contents of these files for `swarm-mcp restore`, up to the limits
@@ -80,9 +74,6 @@ class _Judgement:
                     left -= size
         return verdict
 
-    def _is_own(self, stake: Stake) -> bool:
-        return self.is_noted and self.authors.is_own(stake.path)
-
     def _was_read(self, stake: Stake, waits: bool = True) -> bool:
         """Return True if the call replaces a whole file that its session has read as it is now."""
         is_replaced = self.is_noted and stake.is_replaced
@@ -90,13 +81,13 @@ class _Judgement:
 
     def _is_kept(self, stake: Stake) -> bool:
         """Return True if the call's new content of the file keeps all uncommitted lines."""
-        return stake.is_replaced and texts.keeps(self.meetings, self.effects, stake.spelled, stake.path)
+        return stake.is_replaced and whole_writes.keeps(self.meetings, self.effects, stake.spelled, stake.path)
 
     def _is_merged(self, stake: Stake) -> bool:
         """Return True if the call's new content of the file is merged with the uncommitted lines."""
         if not stake.is_replaced:
             return False
-        return merged_writes.is_merged(self.meetings, self.effects, stake.spelled, stake.path)
+        return whole_writes.is_merged(self.meetings, self.effects, stake.spelled, stake.path)
 
     def _of_files(self, stakes: list[Stake]) -> Verdict:
         """Return the Verdict about a person's work in files that the call names, or in folders that it removes."""
@@ -127,7 +118,7 @@ class _Judgement:
             more = also_in(traces, self.meetings, Patience(trail.changes), self.identity)
             theirs_too = changed(traces, self.identity, self.now)
             also = joined(f"Others' uncommitted changes would go, too: {theirs_too}.", more)
-        text = theirs.denial(first.by, deed, also) + merged_writes.way(trail.unmerged)
+        text = theirs.denial(first.by, deed, also) + whole_writes.way(trail.unmerged)
         denial = Denial(first.path, None, text, loss=loss)
         denial.short, denial.question = theirs.shortly(deed), theirs.question(deed, first.by)
         return Verdict(denial)
@@ -147,8 +138,3 @@ class _Judgement:
         if not any(one.words[0] == "stash" or not is_subcommand(one.words[0]) for one in self.effects.git):
             return None
         return stash.judge(self.meetings, self.authors, self.effects, self.identity, self.now)
-
-
-def can_ask(config: RuntimeConfig, call: ToolCall) -> bool:
-    """Return True if the client asks its user about a call when a hook wants that."""
-    return config.asks is not None and config.asks(call)

@@ -1,4 +1,4 @@
-"""The words about uncommitted work of others: denials and notices for the model, questions for the person.
+"""The words about uncommitted work of others: denials and notices for the model, questions for the person; advice.
 
 The work of sessions and of persons is named in one sentence; the next ones say how to go on.
 """
@@ -12,14 +12,14 @@ from swarm_hook_core import REMOVE
 from swarm_hook_core.denial import MANY, PERSON
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Held
-from swarm_hook_core.stakes.files import Stake
-from swarm_hook_core.stakes.owners import Author
+from swarm_hook_core.shell.model import is_known
+from swarm_hook_core.shell.programs.git.table import options_of
+from swarm_hook_core.stakes.owners import Author, Stake
 from swarm_hook_core.traces import journal
-from swarm_hook_core.traces.file_changes import Patience
+from swarm_hook_core.traces.file_changes import Patience, is_by
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
-from swarm_hook_core.untrusted_text import command, cut, named, same_circle, token
-from swarm_hook_core.watching.report import quoted
+from swarm_hook_core.untrusted_text import as_word, command, cut, named, same_circle, token
 from swarm_hook_core.wording import and_more, changed_by, holder, purpose
 
 # path, quoted lines of its diff, True if they are all, True if it is the diff to what the session has seen
@@ -39,6 +39,32 @@ NAMED_SESSIONS = 3  # files of one session, and sessions, that are named
 NAMED = 5  # files with a person's work in one message
 NAMED_WITH_OWNERS = 3  # files of a message with all their owners
 RUNS = 3  # runs of lines of one file
+MOST_NAMED = 8  # files that a command names
+# Forms that name the session's own files. verb -> (for tracked files, if some file is untracked); None: the verb does
+# not touch such files.
+_FORMS = {
+    "add": ("git add {files}", "git add {files}"),
+    "stage": ("git add {files}", "git add {files}"),
+    "commit": ("git commit {files}", None),
+    "stash": ("git stash push -- {files}", "git stash push -u -- {files}"),
+    "checkout": ("git checkout -- {files}", None),
+    "restore": ("git restore {files}", None),
+    "reset": ("git restore --staged --worktree {files}", None),
+    "checkout-index": ("git checkout -- {files}", None),
+    "read-tree": ("git restore --staged --worktree {files}", None),
+    "clean": (None, "git clean -f {files}"),
+    "rm": ("git rm -f {files}", None),
+}
+# Verbs with an effect on the session's own changes that `swarm-mcp undo` has as well, in files shared with others too.
+_UNDONE = {
+    **dict.fromkeys(
+        ("checkout", "restore", "reset", "checkout-index", "read-tree"),
+        "Your own changes alone, in shared files too: `swarm-mcp undo {options}{files}`, or the tool undo.",
+    ),
+    "stash": "To put your own changes alone aside, in shared files too: `swarm-mcp undo {options}{files}`, or the tool"
+    " undo; its answer says how to bring them back.",
+}
+_UNSURE = "Lines that may be another's stay."
 
 
 class Theirs:
@@ -245,7 +271,7 @@ class Theirs:
 
     def _look(self, paths: Iterable[str]) -> str:
         """Return the command that shows these files; after it the session may write them."""
-        return f"`cat {' '.join(quoted(self._short(path)) for path in paths)}`"
+        return f"`cat {' '.join(as_word(self._short(path)) for path in paths)}`"
 
     def _short(self, path: str) -> str:
         """Return `path`, which may count from the call's folder, relative to the reader's folder if it lies there."""
@@ -450,3 +476,98 @@ def _writing(trace: Trace, identity: str) -> str:
 
 def _verb(how: str) -> str:
     return "remove" if how == REMOVE else "overwrite"
+
+
+# ------------------------------------------------------------------------------------------------ narrower commands
+#
+# Forms of git commands that would affect others' uncommitted changes: the same for the session's own work.
+
+
+def can_be_undone(words: list[str]) -> bool:
+    """Return True if ``git <words>`` does to the session's own changes what `swarm-mcp undo` does."""
+    if words[0] not in _UNDONE:
+        return False
+    options = options_of(words)
+    if words[0] == "restore":
+        return options.value("-s", "--source") in (None, "HEAD")
+    if words[0] == "checkout" and "--" in words:
+        before = [word for word in words[1 : words.index("--")] if word[:1] != "-"]
+        return before in ([], ["HEAD"])
+    return True
+
+
+def shared_with(paths: Sequence[str], name: str, patience: Patience) -> tuple[list[str], bool]:
+    """Return ``(files, is_unsure)``: those of `paths` with changes of the session with the journal `name` beside
+    others'.
+
+    A file counts without lines, and without time to look it up. `is_unsure`: some of the lines may be this session's
+    or of another session, and nothing tells that in time.
+    """
+    files, is_unsure = [], False
+    for path in paths:
+        if not patience.left():
+            files.append(path)
+            is_unsure = True
+            continue
+        lines = patience.lines_of(path)
+        if lines is None or any(is_by(line, name, is_sure=True) for line in lines):
+            files.append(path)
+            is_unsure = is_unsure or any(is_by(line, name) and line.author is None for line in lines or ())
+    return files, is_unsure
+
+
+def way(words: list[str], changed: list[str], new: list[str], folder: str, shared: list[str], is_unsure: bool) -> str:
+    """Return a sentence with the command to run instead of ``git <words>``, or "".
+
+    `changed`, `new`: files in question (absolute) with changes of this session alone, tracked and untracked. They are
+    named relative to `folder`, or absolute if that is empty. `shared`, `is_unsure`: as `shared_with` returns them, for
+    a command that `can_be_undone`; else empty.
+    """
+    refusing = _refusing(words)
+    if refusing:
+        return f"`{refusing}` leaves them alone: git refuses where it would touch them."
+    if words[0] == "worktree":
+        return "Name the work trees that are your own, one by one."
+    if shared:
+        form, options = _UNDONE[words[0]], ""
+        if is_unsure:
+            form, options = f"{form} {_UNSURE}", "--partial "
+        return form.format(files=_named([*shared, *changed], folder), options=options)
+    own = _narrow(words, changed, new, folder)
+    if own:
+        return f"For your own files alone: `{own}`."
+    if words[0] in _FORMS:
+        return "Name your own files, if there are any."
+    if words[0] in ("rebase", "merge", "pull") and "--abort" not in words and "--skip" not in words:
+        return "In a work tree of your own (`git worktree add`) nothing needs to be put aside."
+    return ""
+
+
+def _narrow(words: list[str], changed: list[str], new: list[str], folder: str) -> str:
+    form, form_for_new = _FORMS.get(words[0], (None, None))
+    files = [*(changed if form else ()), *(new if form_for_new else ())]
+    chosen = (form_for_new if new and form_for_new else form) or ""
+    if files:
+        return chosen.format(files=_named(files, folder))
+    return ""
+
+
+def _refusing(words: list[str]) -> str:
+    """Return a command of the same purpose that git refuses if it would touch uncommitted changes, or ""."""
+    options = options_of(words)
+    target = ""
+    if options.operands and is_known(options.operands[0]):
+        target = options.operands[0]
+    if not target or "--" in words:
+        return ""
+
+    if words[0] == "reset" and target != "HEAD":
+        return f"git reset --keep {as_word(target)}"
+    if words[0] == "switch" or (words[0] == "checkout" and options.has("-f", "--force")):
+        return f"git {words[0]} {as_word(target)}"
+    return ""
+
+
+def _named(files: list[str], folder: str) -> str:
+    some = [cut(as_word(os.path.relpath(file, folder) if folder else file), 500) for file in files[:MOST_NAMED]]
+    return " ".join(some) + (" ..." if len(files) > MOST_NAMED else "")

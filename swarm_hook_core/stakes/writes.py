@@ -13,7 +13,7 @@ from swarm_hook_core import REMOVE, REPLACE, fail_closed, state
 from swarm_hook_core.denial import MANY, PERSON, Denial, Loss, Notice, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.lookup import Held, LockReader, Session
-from swarm_hook_core.shell.model import Effects, Tree
+from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.stakes import wording
 from swarm_hook_core.stakes.wording import Changes, Theirs
 from swarm_hook_core.traces import (
@@ -24,15 +24,13 @@ from swarm_hook_core.traces import (
     head,
     journal,
     keeping,
-    looks,
-    merged_writes,
     seen,
-    texts,
+    whole_writes,
 )
 from swarm_hook_core.traces.file_changes import Patience
 from swarm_hook_core.traces.head import news
 from swarm_hook_core.traces.head.shared import Shared
-from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.meetings import Meetings, note_looks
 from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import token
@@ -44,26 +42,16 @@ MOST_ELSEWHERE = 50  # files of one call that are looked up among writes on othe
 AGAIN_SECONDS = 600  # after this time a session is told again of the same session's writes on another machine
 
 
-def judge(
-    session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float,
-    neighbours: dict[str, list[Held]] | None = None,
-) -> Verdict:  # fmt: skip
-    """Return the Verdict on a call that no lock denies; its traces go to its `trail`.
+class Judgement:
+    """The decision about one call that no lock denies; its traces go to its `trail`.
 
     `effects`: effects of a shell or MCP call, or None; `neighbours`: the sessions that share a HEAD with this one
     (``head``), if the call concerns it.
     """
-    found = Verdict(*_Judgement(session, trail, effects, reader, now, neighbours or {}).verdict())
-    found.owners, found.noted = trail.owners, trail.noted
-    return found
-
-
-class _Judgement:
-    """The decision about one call; arguments as of `judge`."""
 
     def __init__(
         self, session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float,
-        neighbours: dict[str, list[Held]],
+        neighbours: dict[str, list[Held]] | None = None,
     ):  # fmt: skip
         self.session = session
         self.trail = trail
@@ -73,7 +61,7 @@ class _Judgement:
         self.effects = effects
         self.now = now
         self.reader = reader
-        self.neighbours = neighbours
+        self.neighbours = neighbours or {}
         self.meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
         self.cleared = elsewhere.places_of(effects)  # folders that the call clears; mostly empty
         self.denies = trail.level != NOTICE
@@ -86,7 +74,13 @@ class _Judgement:
         """The identity of the call's session, for the words about others."""
         return token(self.session.label, "identity")
 
-    def verdict(self) -> tuple[Denial | None, str]:
+    def verdict(self) -> Verdict:
+        """Return the Verdict on the call."""
+        found = Verdict(*self._outcome())
+        found.owners, found.noted = self.trail.owners, self.trail.noted
+        return found
+
+    def _outcome(self) -> tuple[Denial | None, str]:
         """Look at the others' traces in turn, and note the outcome. The order matters:
 
         - The call's own writes are noted first: of two calls at the same moment, at least one sees the other's.
@@ -106,12 +100,14 @@ class _Judgement:
             for _path, resolved, how, _by in self.targets
             if how != REMOVE and (clearing := self.meetings.clearing(resolved, self.own_at_ns, self.waits))
         ]
-        commit = self._commit_with_hooks()
+        # Another session's commit that puts changes aside around one of the files, or None
+        commits = (self.meetings.commit_with_hooks(target[1], self.waits) for target in self.targets)
+        commit = next(filter(None, commits), None)
         if commit is not None and self.denies:
             self._take_back()
             return self._denial_during(*commit), ""
         lost, met = self._met_changes()
-        swept = self._swept()
+        swept = elsewhere.endangered(self.effects, self.meetings)
         if self.denies:
             lost += swept
         unnoted = ""
@@ -119,7 +115,9 @@ class _Judgement:
             denial = self._denial(lost)
             unnoted = self._note_denial(lost)
             if not unnoted:
-                self._report_storm(denial, lost[0])
+                # Have the file's owner, and later a person, told of a session that is denied again and again
+                if denial.times in (MANY, PERSON) and not lost[0][0].held.kin:
+                    self.trail.owners.append((*lost[0], "", denial.times))
                 return denial, ""
             met += [one for one in lost if one not in swept]
         git_denial, git_words = self._git_commands()
@@ -128,12 +126,12 @@ class _Judgement:
             return git_denial, ""
         self._note_overwritten()
         written = self._note_passed(met)
-        elsewhere = self._written_elsewhere(written)
+        far = self._written_elsewhere(written)
         words = [
             *self._met_words([*met, *swept], commit),
             unnoted,
-            self._cleared_words(clearings),
-            elsewhere,
+            wording.are_cleared(clearings, self.identity),
+            far,
             git_words,
         ]
         self.trail.noted += self._notices([*met, *swept], commit, clearings, words)
@@ -152,21 +150,17 @@ class _Judgement:
         """Return True if a change of this kind destroys an unseen change, and the level denies that."""
         return self.denies and how in (REPLACE, REMOVE)
 
-    def _commit_with_hooks(self) -> tuple[Trace, str] | None:
-        """Return another session's commit that puts changes aside around one of the files, or None."""
-        found = (self.meetings.commit_with_hooks(target[1], self.waits) for target in self.targets)
-        return next(filter(None, found), None)
-
     def _met_changes(self) -> tuple[list[Met], list[Met]]:
         """Return others' unseen changes: those that the call would destroy, and those that it only meets."""
         lost: list[Met] = []
         met: list[Met] = []
         for path, resolved, how, by in self.targets:
-            is_lost = self._loses(how) and not _is_folder(resolved)
+            is_folder = os.path.isdir(resolved) and not os.path.islink(resolved)  # to make or remove it loses nothing
+            is_lost = self._loses(how) and not is_folder
             trace = self.meetings.unseen(path, resolved, not is_lost)
             is_awaited = trace is not None and trace.is_pending and self.waits
             # A stale text that may be merged waits for the other write, as an edit does.
-            if is_awaited and (not is_lost or (how == REPLACE and merged_writes.can_merge(self.config, self.call))):
+            if is_awaited and (not is_lost or (how == REPLACE and whole_writes.can_merge(self.config, self.call))):
                 trace = self.meetings.wait_for_write(path, resolved, self.own_at_ns, once=not is_lost)
             if trace is None:
                 continue
@@ -177,30 +171,21 @@ class _Judgement:
             for trace in self.meetings.unseen_below(tree.root, tree.admits):
                 (lost if self._loses(tree.how) else met).append((trace, tree.how, tree.by))
             if self.effects is not None and (tree.is_told or self.effects.late):
-                met += [(trace, tree.how, tree.by) for trace in self._below_in_doubt(tree)]
+                in_doubt = self.meetings.unseen_below(tree.root, lambda path: tree.admits(path) is None)  # noqa: B023
+                met += [(trace, tree.how, tree.by) for trace in in_doubt]
         return lost, met
-
-    def _below_in_doubt(self, tree: Tree) -> list[Trace]:
-        """Return others' unseen changes in files that the call may write below a folder."""
-        return self.meetings.unseen_below(tree.root, lambda path: tree.admits(path) is None)
 
     def _keeps(self, path: str, resolved: str, how: str) -> bool:
         """Return True if the new content of the file is known and keeps the other session's changes."""
-        return how == REPLACE and texts.keeps(self.meetings, self.effects, path, resolved)
+        return how == REPLACE and whole_writes.keeps(self.meetings, self.effects, path, resolved)
 
     def _passes(self, path: str, resolved: str, how: str, trace: Trace) -> bool:
         """Return True if the call's new content keeps the other session's changes, or is merged with them."""
         if how != REPLACE:
             return False
-        return self._keeps(path, resolved, how) or merged_writes.is_merged(
+        return self._keeps(path, resolved, how) or whole_writes.is_merged(
             self.meetings, self.effects, path, resolved, trace
         )
-
-    def _swept(self) -> list[Met]:
-        """Return others' pending writes that git commands of the call would discard."""
-        if self.effects is None or not self.effects.git:
-            return []
-        return elsewhere.endangered(self.effects, self.meetings)
 
     def _git_commands(self) -> tuple[Denial | None, str]:
         """Return ``(Denial or None, words)`` about changes that git commands of the call sweep up, and about HEAD."""
@@ -314,7 +299,7 @@ class _Judgement:
         self.trail.wrote(dict.fromkeys([*written, *(trace.path for trace, _how, _by in met)]), is_beside_others=True)
         self.trail.note_unnamed(self.effects)
         if self.effects is not None and self.effects.reads:
-            looks.note(self.trail, self.meetings, self.effects.reads, set(written))
+            note_looks(self.trail, self.meetings, self.effects.reads, set(written))
         return written
 
     # ------------------------------------------------------------------------------------------- words
@@ -330,7 +315,7 @@ class _Judgement:
         also = wording.also_in(traces, self.meetings, Patience(self.trail.changes), self.identity)
         words = theirs.denial_of_write(how, by, times, changes, also)
         if times < MANY:
-            words += merged_writes.way(self.trail.unmerged)
+            words += whole_writes.way(self.trail.unmerged)
         why = "moment" if trace.is_pending else "uncommitted"
         deed = _DEEDS.get(how, "overwrite")
         loss = Loss(why, trace.held, deed, by, trace.at_ns / 1e9, theirs.paths[1:])
@@ -346,19 +331,14 @@ class _Judgement:
         found: list[Changes] = []
         room = changed_lines.MOST_LINES
         for trace in lost[: wording.NAMED]:
-            present = texts.present(trace.path)
+            present = whole_writes.present(trace.path)
             if trace.is_pending or present is None:
                 continue
-            known = texts.known(self.meetings, trace.path)
+            known = whole_writes.known(self.meetings, trace.path)
             lines, is_whole = changed_lines.shown(known.text, present, room)
             room -= len(lines)
             found.append((trace.path, lines, is_whole, known.is_seen))
         return found
-
-    def _report_storm(self, denial: Denial, first: Met) -> None:
-        """Have the file's owner, and later a person, told of a session that is denied again and again."""
-        if denial.times in (MANY, PERSON) and not first[0].held.kin:
-            self.trail.owners.append((*first, "", denial.times))
 
     def _denial_during(self, trace: Trace, name: str) -> Denial:
         """Return the Denial of a write during another session's commit with a hook `name` that puts changes aside."""
@@ -398,12 +378,6 @@ class _Judgement:
             found.append(Notice(trace.path, Loss("moment", trace.held, "edit", at=trace.at_ns / 1e9), said))
         return found
 
-    def _cleared_words(self, clearings: list[tuple[Trace, str, str]]) -> str:
-        if not clearings:
-            return ""
-
-        return wording.are_cleared(clearings, self.identity)
-
     def _written_elsewhere(self, written: list[str]) -> str:
         """Return the notice about unpushed writes of the same files on other machines; its session is told once."""
         far = [trace for resolved in written[:MOST_ELSEWHERE] for trace in self.meetings.on_other_machines(resolved)]
@@ -426,8 +400,3 @@ class _Judgement:
         heard = journal.newest_first(own, trace.path, ("heard",))
         last = next((entry for entry in heard if entry.text == trace.held.instance_id), None)
         return last is None or (trace.at_ns > last.at_ns and self.now - last.at_ns / 1e9 > AGAIN_SECONDS)
-
-
-def _is_folder(path: str) -> bool:
-    """Return True for a folder: creating it, or removing it while empty, loses nothing."""
-    return os.path.isdir(path) and not os.path.islink(path)

@@ -8,7 +8,7 @@ folder outside of any repository. It is named by device and inode of that folder
 
 Noted before a call runs: the files that it will write, each with its state at that time (``state_of``: change time,
 inode, size); a shell command whole, unparsed, if the session is alone in the place; commits, stashes and removals of
-folders. Noted later: looks at files (``seen``, ``looks``), and the state in which the session's own writes left them
+folders. Noted later: looks at files (``seen``, ``meetings``), and the state in which the session's own writes left them
 (``is``).
 
 Compared when a call of another session writes the same file: the noted state and the present one tell if the write was
@@ -23,22 +23,18 @@ same place:
     keeping     the contents that one call keeps
     journal     format of the journals, and searches in them
     elsewhere   other repositories with journals, and commands that may reach them
-    meetings    the traces of others for one call. It composes
+    meetings    the traces of others for one call; files that a command shows; news at a turn's start. It composes
       others      the journals of a place: the session's own, and each living other's
       unread      shell commands that ran unparsed
       seen        the session's own knowledge of a file
-      transcript  files that the client has shown to its model, by the client's transcript
-      looks       files that a shell command shows, whole or as a diff
+      transcript  files that the client has shown to its model, and ends of calls, as the client tells them
       endings     ends of calls, turns, and commits with hooks: after them no write is pending
-      told_ends   ends of calls as the client tells them: by a hook, and by its log
-      texts       the text of a file that the session last saw, and the one that a call will write
-      merged_writes    whole writes that go ahead merged with others' changes
-      changed_lines    the lines that others have changed: kept, merged and quoted
-      committed   questions to git about files
-    file_changes the lines of files, with their owners, for words and advice
+    whole_writes  new texts of whole files: if they keep others' lines, or go ahead merged with them
+    changed_lines the lines that others have changed: kept, merged and quoted
+    file_changes  the lines of files, with their owners; questions to git about files
     turn_files  files that sessions have for their turns, at level ``turn``
-    news        others' changes, told at the start of a session and of each turn
-    pruning     removal of old journals
+    rewinds     files that a client has put back to an earlier content
+    pruning     removal of old journals and versions
     versions    the contents of files before writes, and the authors of lines
     head        the HEAD that the sessions of a work tree share
 """
@@ -252,14 +248,19 @@ def _others_in(place: str, own_name: str) -> list[str]:
     return sorted({start + name.removesuffix(".1") for name in found})
 
 
+def opened(path: str, flags: int = 0) -> int:
+    """Open a file of ours to write it. An empty folder, a link or a pipe in its place goes: it would stop all notes."""
+    flags |= os.O_WRONLY | os.O_CREAT
+    try:
+        return open_in_private(path, flags)
+    except NotOrdinary:
+        clear_place(path)
+        return open_in_private(path, flags)
+
+
 def append(path: str, lines: list[bytes], first: Callable[[], bytes]) -> None:
     """Append entries to the journal at `path`. `first` gives the `first_line` of a new one. Raises OSError."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    try:
-        handle = open_in_private(path, flags)
-    except NotOrdinary:  # a folder, link or pipe in the journal's place would stop all notes
-        clear_place(path)
-        handle = open_in_private(path, flags)
+    handle = opened(path, os.O_APPEND)
     try:
         size = os.fstat(handle).st_size
         begin = first() if not size else b""

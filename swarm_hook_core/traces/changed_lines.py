@@ -10,6 +10,7 @@ one has all lines of the other: of two additions at one place, the session itsel
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, AnyStr
 
@@ -72,15 +73,14 @@ def are_kept(base: str, present: str, new: str) -> bool:
     Lines without a letter or digit decide only if a change has no other lines. Line ends are not compared.
     """
     old, now, then = base.splitlines(), present.splitlines(), new.splitlines()
-    # ``{index in old: index in new}`` of the lines that both texts have in one order; None for too many
     blocks = equal_parts(now, then, most=MOST_COMPARED)
-    if blocks is None:
-        matched = None
-    else:
-        matched = {first_old + at: first + at for first_old, first, size in blocks for at in range(size)}
-    hunks, places = _hunks(old, now), matched
-    if hunks is None or places is None:
-        return _have_counts(_counted(old), _counted(now), _counted(then))
+    hunks = _hunks(old, now)
+    if hunks is None or blocks is None:
+        # It has each added line as often, and no removed line more often.
+        before, present_lines, new_lines = Counter(old), Counter(now), Counter(then)
+        has_added = all(new_lines[line] >= present_lines[line] for line in present_lines - before)
+        return has_added and all(new_lines[line] <= present_lines[line] for line in before - present_lines)
+    places = {first_old + at: first + at for first_old, first, size in blocks for at in range(size)}
     # Without a hunk the texts differ in their line ends alone: these do not count.
     return bool(hunks) and all(_is_kept(hunk, old, now, then, places) for hunk in hunks)
 
@@ -223,20 +223,3 @@ def _hunks(old: list[str], new: list[str], exact_up_to: int = 0) -> list[Hunk] |
             hunks.append((at_old, first_old, at, first))
         at_old, at = first_old + size, first + size
     return hunks
-
-
-def _have_counts(before: dict[str, int], present: dict[str, int], new: dict[str, int]) -> bool:
-    """Return True if `new` has each added line as often as `present`, and no removed line more often."""
-    added = [line for line, count in present.items() if count > before.get(line, 0)]
-    removed = [line for line, count in before.items() if count > present.get(line, 0)]
-    return all(new.get(line, 0) >= present[line] for line in added) and all(
-        new.get(line, 0) <= present.get(line, 0) for line in removed
-    )
-
-
-def _counted(lines: list[str]) -> dict[str, int]:
-    """Return ``{line: number of times}``."""
-    found: dict[str, int] = {}
-    for line in lines:
-        found[line] = found.get(line, 0) + 1
-    return found

@@ -16,6 +16,7 @@ from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.opaque_calls import shell_text
+from swarm_hook_core.paths import contains
 from swarm_hook_core.repository import tree_at, trees_beside
 from swarm_hook_core.shell.call import Options
 from swarm_hook_core.shell.model import Effects, GitCall
@@ -64,22 +65,19 @@ def could_lead(call: ToolCall, places: dict[str, list[str]]) -> bool:
 
     folders = [top for tops in places.values() for top in tops]
     own = {call.folder, os.path.realpath(call.folder)}
-    if any(_is_in(top, folder) for top in folders for folder in own):
+    if any(contains(folder, top) for top in folders for folder in own):
         return True
     return _names_one(shell_text(call.tool, call.input).translate(_QUOTES).lower(), own, folders)
 
 
 def places_with(trail: Trail, root: str) -> dict[str, list[str]]:
     """Return ``{place: folders in it}`` at and below absolute `root`, nested repositories included."""
-    own, inside = trail.place_of(root), below(trail.places_of_others(), root)
+    own, real, inside = trail.place_of(root), os.path.realpath(root), {}
+    for place, tops in trail.places_of_others().items():
+        below = [top for top in tops if top != real and contains(real, top)]
+        if below:
+            inside[place] = below
     return {**inside, own: [root, *inside.get(own, ())]}
-
-
-def below(places: dict[str, list[str]], root: str) -> dict[str, list[str]]:
-    """Return those of `places` with folders below absolute `root`, and only these folders."""
-    root = os.path.realpath(root)
-    inside = {place: [top for top in tops if top != root and _is_in(top, root)] for place, tops in places.items()}
-    return {place: tops for place, tops in inside.items() if tops}
 
 
 def _names_one(text: str, own: Collection[str], folders: list[str]) -> bool:
@@ -124,10 +122,6 @@ def _trees_of(folder: str) -> list[str]:
     return [folder]
 
 
-def _is_in(path: str, folder: str) -> bool:
-    return f"{path}/".startswith(folder.rstrip("/") + "/")
-
-
 # Calls that clear a folder: they remove it with everything in it, or git discards all changes in it.
 #
 # Writes of one file by two sessions meet by the file's name (``stakes.writes``). Here the names are not known
@@ -167,9 +161,11 @@ def note(trail: Trail, kind: str, places: dict[str, str], at_ns: int = 0) -> Non
                 trail.note_at(key, kind, deed, at_ns, place)
 
 
-def endangered(effects: Effects, meetings: Meetings) -> list[tuple[Trace, str, str]]:
+def endangered(effects: Effects | None, meetings: Meetings) -> list[tuple[Trace, str, str]]:
     """Return ``[(Trace, how, by)]`` of others' pending writes that git commands of the call would discard."""
-    found = []
+    found: list[tuple[Trace, str, str]] = []
+    if effects is None:
+        return found
     for git_call in effects.git[:MOST]:
         clearing = GitClearing.of(git_call)
         if clearing is not None:

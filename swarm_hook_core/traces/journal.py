@@ -14,7 +14,7 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
     part     a command showed some lines; `text`: the file's state, first and last line
     met      a call was denied, or told, for another's change of the file; `text`: the call's id
     told     the session was told of the change, in a list; `text`: the file's state
-    merged   the session's whole write went ahead merged with changes that it has not seen. See ``merged_writes``
+    merged   the session's whole write went ahead merged with changes that it has not seen. See ``whole_writes``
     is       the file after the session's own write, which is over: see ``seen``
     over     all earlier calls of this agent are over; `key` is a folder
     will     a write that is being checked beside others; `text`: the file's state. ``wrote`` follows, or

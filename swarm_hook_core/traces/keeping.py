@@ -36,14 +36,14 @@ from swarm_hook_core.traces import (
     MERGED,
     escaped,
     has_versions,
+    journal,
     kept_dir,
     plain_word,
     state_of,
-    version_path,
     versions,
 )
 from swarm_hook_core.traces.unread import redirected_files
-from swarm_hook_core.traces.versions.locked import read_name, split_name
+from swarm_hook_core.traces.versions import read_name, split_name
 
 TYPE_CHECKING = False
 
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 MOST_NAMES = 200  # versions of the session that are looked through: 0.2 ms
 MOST_FILES = 64  # files of these, with up to two looks at the disk each: the whole stays under 0.5 ms
 MOST_COPIES = 20  # files that are kept before one command
-TICK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
 _TIMED = (LATER, LOOK, AFTER)  # marks with a time and nothing more behind them
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -63,7 +62,7 @@ def before(trail: Trail, path: str, at_ns: int, keeps_each: bool, is_known: bool
 
     `is_known`: the call's input tells the content after it. Else the next write keeps a version in any case.
     """
-    target = _version_path(trail, path)
+    target = trail.version_path(path)
     try:
         first = os.lstat(target)
     except OSError:
@@ -132,7 +131,7 @@ def after(trail: Trail, path: str, text: str, at_end: bool) -> None:
     `at_end`: right at the end of the call, not at a later one.
     """
     at_ns = time.time_ns()
-    _keep(trail, path, f"{_version_path(trail, path)}{AFTER if at_end else LOOK}{at_ns}", at_ns)
+    _keep(trail, path, f"{trail.version_path(path)}{AFTER if at_end else LOOK}{at_ns}", at_ns)
     trail.note("is", path, text, at_ns)
 
 
@@ -183,13 +182,13 @@ def lost_text(trail: Trail, path: str, data: bytes) -> None:
     """Keep `data`, a content of the file at resolved `path` that this call destroys elsewhere. Raises OSError."""
     if len(data) <= versions.LIMIT_BYTES:
         at_ns = time.time_ns()
-        versions.keep_text(data, f"{_version_path(trail, path)}{LOST}{at_ns}", at_ns)
+        versions.keep_text(data, f"{trail.version_path(path)}{LOST}{at_ns}", at_ns)
 
 
 def _lost(trail: Trail, path: str) -> str:
     at_ns = time.time_ns()
     try:
-        target = f"{_version_path(trail, path)}{LOST}{at_ns}"
+        target = f"{trail.version_path(path)}{LOST}{at_ns}"
         found = os.lstat(path)
         if found.st_mode & 0o170000 != 0o100000 or found.st_size > versions.LIMIT_BYTES:
             return ""
@@ -210,10 +209,6 @@ def _keep(trail: Trail, path: str, target: str, at_ns: int) -> None:
         versions.keep(path, target, at_ns)
     except OSError as error:  # a full disk: the write itself is noted
         _record(trail, error)
-
-
-def _version_path(trail: Trail, path: str) -> str:
-    return version_path(trail.place_of(os.path.dirname(path)), trail.own_name, path)
 
 
 def _record(trail: Trail, error: OSError) -> None:
@@ -277,7 +272,7 @@ def _first_and_time(name: str) -> tuple[str, int]:
 def _differs(path: str, at_ns: int, copy: str) -> bool:
     """Return True if the file at `path` may differ from its `copy` of that time."""
     try:
-        return os.lstat(path).st_ctime_ns > at_ns - TICK_NS
+        return os.lstat(path).st_ctime_ns > at_ns - journal.SLACK_NS
     except OSError:
         return bool(os.lstat(copy).st_mode & versions.CONTENT)  # the file is missing
 

@@ -1,31 +1,37 @@
 """The uncommitted changes of other sessions, looked up for one call.
 
 A trace of another session is *fresh* if all of this holds: its session lives; the file has changed since the entry was
-made (``others``); git does not report the change as committed or undone (``committed``); it is younger than a day. A
+made (``others``); git does not report the change as committed or undone (``file_changes``); it is younger than a day. A
 fresh trace is *unseen* if this session has neither read nor written the file since (``seen``). A *pending* write was
 let pass or is being checked, but has not reached the disk; a look at the file does not end it. Unparsed commands of
-others are parsed here (``unread``).
+others are parsed here (``unread``). A command that shows a file whole is a look at it; a session is told of others'
+changes as a turn begins.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from swarm_hook_core.clock import Budget
 from swarm_hook_core.denial import STORM_SECONDS
 from swarm_hook_core.lookup import LockReader
-from swarm_hook_core.paths import keys_for, real_paths
-from swarm_hook_core.traces import endings, escaped, journal, keys_of, seen
-from swarm_hook_core.traces.committed import Committed
+from swarm_hook_core.paths import git_root, keys_for, real_paths
+from swarm_hook_core.shell.model import Read
+from swarm_hook_core.shell.spans import are_whole, joined_lines
+from swarm_hook_core.traces import NO_FILE, endings, escaped, journal, keys_of, seen, state_of
 from swarm_hook_core.traces.elsewhere import places_with
+from swarm_hook_core.traces.file_changes import Committed
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.others import Journals, OthersJournal, Trace
 from swarm_hook_core.traces.trail import Target, Trail
-from swarm_hook_core.traces.transcript import FORMS, Transcript
+from swarm_hook_core.traces.transcript import Transcript
 from swarm_hook_core.traces.unread import Reading
+from swarm_hook_core.untrusted_text import NOTE, named, token
+from swarm_hook_core.watching.records import read as read_file
+from swarm_hook_core.wording import and_more, changed_by, holder
 
 Found = TypeVar("Found")
 Writes = list[tuple[Entry, OthersJournal]]
@@ -305,7 +311,7 @@ class Meetings:
         found: list[Trace] = []
         for path, writes in sorted(newest.items(), key=_last_written):
             trace = _newest_of(path, [path], writes, own)
-            if trace is not None and seen.is_untold(own, path, trace):
+            if trace is not None and seen.is_untold(own, path, trace.at_ns):
                 found.append(trace)
                 if len(found) == most:
                     break
@@ -346,6 +352,10 @@ class Meetings:
 
     # ------------------------------------------------------------------------------------------- git, transcript
 
+    def shows_changes(self, path: str, since: str) -> bool:
+        """Return True if ``git diff <since>`` of the file shows changes that this session has not seen, and all."""
+        return self.unseen(path, path) is not None and self._git.shows_all(path, since == "HEAD")
+
     def was_shown(self, path: str, resolved: str, waits: bool = True) -> bool:
         """Return True if the client's transcript shows that the model has seen the file as it is now.
 
@@ -355,8 +365,6 @@ class Meetings:
         if not call.transcript or not config.transcript:
             return False
         if self._transcript is None:
-            if config.transcript not in FORMS:
-                return False  # it tells the ends of calls alone
             self._transcript = Transcript(config, call)
         return self._transcript.has_shown(path, resolved, waits)
 
@@ -404,3 +412,168 @@ def _newest_of_each(path: str, keys: list[str], writes: Writes) -> list[Trace]:
 def _last_written(written: tuple[str, Writes]) -> int:
     """Return the sort key of a path with its writes: the newest first."""
     return -max(entry.at_ns for entry, _theirs in written[1])
+
+
+# Looks by shell commands: files that a command has shown whole, or as a complete diff.
+#
+# Showing a part of a file, or searching in it, is no look. Parts shown by several commands together are one if they
+# leave no gap.
+
+LONGEST = 4 * 1024 * 1024  # bytes of a file: the lines of a larger one are not counted
+MOST_PARTS = 40  # parts of one file that are combined
+MOST_COMMANDS = 40  # newest unparsed commands that name a file
+
+
+def note_looks(trail: Trail, meetings: Meetings, reads: list[Read], written: Collection[str]) -> None:
+    """Add to `trail` the files that these Reads have shown to the session, except those in `written`.
+
+    `meetings`: the Meetings of the call.
+    """
+    parts: dict[str, list[tuple[int, int]]] = {}  # path -> [(first, last)] lines shown by this call
+    for read in reads:
+        file, link = (trail.resolved(read.folder, read.path, of_link=of_link) for of_link in (False, True))
+        for path in dict.fromkeys(filter(None, (file, link))):
+            if path in written:
+                continue  # read before or after the write: unknown
+            if read.since:
+                if meetings.shows_changes(path, read.since):
+                    trail.note("saw", path)
+            elif not read.spans:
+                trail.note("saw", path)
+            else:
+                _note_part(trail, meetings, path, read.spans, parts.setdefault(path, []))
+
+
+def _note_part(trail: Trail, meetings: Meetings, path: str, spans: Sequence[Any], parts: list[tuple[int, int]]) -> None:
+    """Note that some lines of the file at `path` were shown; as a look at the file if they are all of it.
+
+    `parts`: the parts shown before by the same call; this adds to them.
+    """
+    state = state_of(path)
+    lines, size = measured(path)
+    if lines is None or size is None:
+        return
+    if are_whole(spans, lines, size):
+        trail.note("saw", path, state)
+        return
+    if len(spans) != 1 or spans[0][0] == "bytes":
+        return
+    first, last = spans[0][1:] if spans[0][0] == "lines" else (lines - spans[0][1] + 1, None)
+    parts.append((max(first, 1), lines if last is None else last))
+    trail.note("part", path, f"{state} {parts[-1][0]} {parts[-1][1]}")
+    # ``[(first, last)]`` of lines shown while the file was in this `state`
+    own = meetings.journals.own(os.path.dirname(path))
+    earlier: list[tuple[int, int]] = []
+    for entry in journal.newest_first(own, path, ("part",)):
+        words = entry.text.rsplit(" ", 2)
+        if words[0] != state or len(words) != 3 or len(earlier) == MOST_PARTS:
+            break
+        earlier.append((int(words[1]), int(words[2])))
+    if any(are_whole([("lines", *one)], lines, size) for one in joined_lines([*earlier, *parts])):
+        trail.note("saw", path, state)
+
+
+def measured(path: str) -> tuple[int, int] | tuple[None, None]:
+    """Return ``(lines, bytes)`` of a plain file, ``(None, None)`` for a large file or any other."""
+    try:
+        data = read_file(path, LONGEST)[1]
+    except (OSError, ValueError):
+        return None, None  # gone, too large, or not a plain file
+    return data.count(b"\n") + (not data.endswith(b"\n") and bool(data)), len(data)
+
+
+def has_read(meetings: Meetings, path: str, resolved: str, waits: bool) -> bool:
+    """Return True if the session has seen the whole file as it is now. `resolved`: the path without links.
+
+    `waits`: as of ``Transcript.has_shown``.
+    """
+    own, state = meetings.journals.own(os.path.dirname(resolved)), state_of(resolved)
+    for key in keys_of(resolved):
+        look = journal.newest(own, key, ("saw",))
+        if look is not None and look.text == state:
+            return True
+    return _shown_by_command(meetings, own, path, resolved, state) or meetings.was_shown(path, resolved, waits)
+
+
+def _shown_by_command(meetings: Meetings, own: bytes, path: str, resolved: str, state: str) -> bool:
+    """Return True if an unparsed command of the session has shown the whole file since its last change."""
+    if state == NO_FILE:
+        return False
+    changed_ns = int(state.partition(" ")[0])
+    name = os.path.basename(path).encode("utf-8", "surrogatepass")
+    lines = [raw for raw in own.split(b"\n") if b" ran " in raw.partition(b"\0")[0] and name in raw]
+    for entry in journal.entries(list(reversed(lines))[:MOST_COMMANDS]):
+        if entry.at_ns < changed_ns:
+            return False
+        effects = meetings.reading.effects_of(entry)
+        if effects is None:
+            return False  # no time is left
+        for read in effects.reads:
+            is_it = os.path.realpath(os.path.join(read.folder, read.path)) == resolved
+            if is_it and not read.since and (not read.spans or _are_all(read.spans, resolved)):
+                return True
+    return False
+
+
+def _are_all(spans: Sequence[Any], path: str) -> bool:
+    """Return True if these parts of the file at `path` are all of it."""
+    lines, size = measured(path)
+    return lines is not None and size is not None and are_whole(spans, lines, size)
+
+
+# News for a session, at its start and at the beginning of each turn: files that others have changed and not committed.
+#
+# At most five lines, and each change once: the session's own journal has what it was told. This only reads, asks git
+# about a few files, and never keeps a turn from beginning.
+
+MOST = 50  # files, the newest
+FILES = 8  # files named in one line
+LINES = 5
+NEWS_SECONDS = 0.1  # of processor time, for parsing others' commands
+
+
+class News:
+    """Others' changes around the session of `trail`, as `words` for its model; empty if there are no changes."""
+
+    def __init__(self, trail: Trail, reader: LockReader, now: float):
+        self.words = ""
+        self._trail = trail
+        self._paths: list[str] = []
+        root = git_root(trail.call.folder)
+        session = reader.session(trail.config.runtime_name, trail.call.session_id)
+        if session is None:
+            return  # an unknown session has no journal to note this in
+        found, committed = Meetings(trail, reader, now, Budget(NEWS_SECONDS)).untold_below(root, MOST)
+        if found:
+            self._say(found, os.path.realpath(root), token(session.label, "identity"), now)
+        self._paths += committed  # committed meanwhile: no need to mention them later
+
+    def told(self) -> None:
+        """Note that the session was told, so that it is not repeated. Raises OSError."""
+        for path in self._paths:
+            self._trail.note("told", path)
+        if self._paths:
+            self._trail.leave()
+
+    def _say(self, found: list[Trace], root: str, identity: str, now: float) -> None:
+        """Put the Traces `found`, the newest first, into words: one line per session, with its files."""
+        by_whom: dict[str, list[Trace]] = {}
+        for trace in found:
+            by_whom.setdefault(holder(trace.held, identity)[0], []).append(trace)
+        groups = list(by_whom.values())
+        if len(groups) < LINES:
+            shown = groups
+        else:
+            shown = groups[: LINES - 2]
+        lines = [
+            "swarm: changed by others and not committed. Read such a file again before you change it, keep theirs:"
+        ]
+        for group in shown:
+            some = group[:FILES]
+            names = ", ".join(named(os.path.relpath(trace.path, root), NOTE) for trace in some)
+            lines.append(f"- {names}{and_more(len(group) - len(some))}: by {changed_by(some[0].held, identity, now)}")
+            self._paths += [trace.path for trace in some]
+        left = groups[len(shown) :]
+        if left:
+            lines.append(f"- and {sum(map(len, left))} files of {len(left)} more sessions")
+        self.words = "\n".join(lines)

@@ -14,7 +14,7 @@ from swarm_hook_core.lookup import SOME_AGENT, Held, LockReader
 from swarm_hook_core.naming import agent_name
 from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.process import departed, host_id
-from swarm_hook_core.state import NotOrdinary, is_at, lock_alone, open_in_private, open_private, read_all, write_all
+from swarm_hook_core.state import NotOrdinary, is_at, lock_alone, open_in_private, read_all, read_private, write_all
 from swarm_hook_core.traces import (
     AGENTS,
     NO_FILE,
@@ -25,7 +25,7 @@ from swarm_hook_core.traces import (
     others_in,
     seen,
     state_of,
-    told_ends,
+    transcript,
 )
 from swarm_hook_core.traces import entry as new_entry
 from swarm_hook_core.traces.journal import Entry
@@ -67,15 +67,11 @@ class Siblings:
         self._began_ns = began_ns
         self._running = running
 
-    def known_to_reader(self, data: bytes, now_ns: int) -> bytes:
-        """Return the entries of the journal `data` that count as the reader's own."""
-        return self._split(data, now_ns)[0]
+    def split(self, data: bytes, now_ns: int) -> tuple[bytes, list[tuple[str, bytes]]]:
+        """Return the entries of the journal `data` that count as the reader's own, and those of each other owner.
 
-    def of_others(self, data: bytes, now_ns: int) -> list[tuple[str, bytes]]:
-        """Return ``(words for the owner, its entries)`` for each other owner. Each part begins with the first line."""
-        return [(self._words(agent), entries) for agent, entries in self._split(data, now_ns)[1].items()]
-
-    def _split(self, data: bytes, now_ns: int) -> tuple[bytes, dict[bytes, bytes]]:
+        These are ``(words for the owner, its entries)``. Each part begins with the first line.
+        """
         first, entries = b"", []
         last = dict(self._running)  # running agent -> time of its last entry
         for words, raw in journal.heads(data):
@@ -94,7 +90,7 @@ class Siblings:
                 known.append(raw)
             else:
                 theirs.setdefault(agent, []).append(raw)
-        parts = {agent: b"\n".join([first, *lines, b""]) for agent, lines in theirs.items()}
+        parts = [(self._words(agent), b"\n".join([first, *lines, b""])) for agent, lines in theirs.items()]
         return b"\n".join([first, *known, b""]), parts
 
     def _words(self, agent: bytes) -> str:
@@ -166,13 +162,9 @@ def _running(data: bytes) -> dict[bytes, int]:
 
 def _read(path: str) -> bytes:
     try:
-        handle = open_private(path, os.O_RDONLY)
+        return read_private(path, LARGEST)
     except FileNotFoundError:
         return b""  # no agent runs
-    try:
-        return read_all(handle, LARGEST)
-    finally:
-        os.close(handle)
 
 
 def _append(path: str, data: bytes, first: bytes) -> None:
@@ -380,8 +372,8 @@ class OthersJournal:
         return not is_made and not self.ended_ns(newest)
 
     def ended_ns(self, entry: Entry) -> int:
-        """Return the end of the entry's call, by the journal or by the client (``told_ends``); 0 if unknown."""
-        return seen.ended_ns(self.data, entry) or told_ends.end_of(self.name, self.data, entry)
+        """Return the end of the entry's call, by the journal or by the client (``transcript``); 0 if unknown."""
+        return seen.ended_ns(self.data, entry) or transcript.end_of(self.name, self.data, entry)
 
     def trace(self, path: str, entry: Entry, is_pending: bool = False) -> Trace | None:
         """Return the Trace of `entry`, a write of the file at `path`.
@@ -443,7 +435,7 @@ class Journals:
         if place not in self._own:
             siblings, own = self._siblings_in(place), self.of_session(place)
             if siblings is not None:
-                own = siblings.known_to_reader(own, int(self._now * 1e9))
+                own = siblings.split(own, int(self._now * 1e9))[0]
             self._own[place] = own
         return self._own[place]
 
@@ -476,7 +468,7 @@ class Journals:
             if siblings is not None:
                 self._others[place] += [
                     OthersJournal(data, self._reading, self._reader, self._now, self._trail.own_name, words)
-                    for words, data in siblings.of_others(self.of_session(place), int(self._now * 1e9))
+                    for words, data in siblings.split(self.of_session(place), int(self._now * 1e9))[1]
                 ]
         return self._others[place]
 

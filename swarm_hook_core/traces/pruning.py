@@ -1,18 +1,42 @@
-"""Removal of journals: of sessions that have ended, and old ones.
+"""Removal of journals, of sessions that have ended and old ones; and of versions.
 
-A session's versions outlive it, and its journal with them, in another folder (``versions``).
+A session's versions outlive it, and its journal with them, in another folder (``versions``). Versions have bounds;
+those of files that git ignores are removed, and equal contents share one file. The coordinator runs that, never a
+check. A session's first version of a file stays as a marker without content (``w``) as long as its journal is in use:
+without it, the session's next write would pass for its first one.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 
-from swarm_hook_core.state import NotOrdinary, clear_place, ended_mark
-from swarm_hook_core.traces import AGENTS, head, journal, journal_name, names_in, others_in, told_ends, traces_dir
-from swarm_hook_core.traces.versions.stored import store_ended
+from swarm_hook_core.git_repository import MOST_PATHS, NoAnswer, Refused, Repository
+from swarm_hook_core.repository import tree_over
+from swarm_hook_core.state import NotOrdinary, clear_place, ended_mark, read_private, state_dir
+from swarm_hook_core.traces import (
+    AGENTS,
+    INPUTS,
+    LOST,
+    PATH,
+    head,
+    journal,
+    journal_name,
+    names_in,
+    others_in,
+    traces_dir,
+    transcript,
+)
+from swarm_hook_core.traces.versions import AGE_SECONDS, CONTENT, NO_FILE, NOT_KEPT, read_name
+from swarm_hook_core.traces.versions.stored import ENDED, store_ended
 
 UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an unknown session is removed
+TOTAL_BYTES = 256 * 1024 * 1024  # of all versions
+TOTAL_FILES = 20_000
+HALF_SECONDS = 3600  # age of a half copy left by a process that is gone
+GIT_SECONDS = 0.5  # for the question about ignored files, once a place
+STAMP = "%pruned"  # its mtime is the time of the last pruning of a place
 
 
 def forget(runtime: str, session_id: str) -> None:
@@ -23,13 +47,13 @@ def forget(runtime: str, session_id: str) -> None:
     for place in _places():
         path = os.path.join(place, name)
         if os.path.exists(path):
-            told_ends.note_last_end(path, name)
+            transcript.note_last_end(path, name)
         _remove(path)
         _close(place)
-    told_ends.forget_client(name)
+    transcript.forget_client(name)
 
 
-def prune(is_known: Callable[[str, str], bool], now: float) -> int:
+def prune_journals(is_known: Callable[[str, str], bool], now: float) -> int:
     """Remove journals without a new entry for a day, and those of unknown sessions; return their number.
 
     `is_known(runtime, session id)`: True if the store has that session. `now` in Unix seconds. Raises OSError. Notes
@@ -98,3 +122,225 @@ def _close(place: str) -> None:
         os.rmdir(place)
     except OSError:
         return  # it has other journals
+
+
+# ------------------------------------------------------------------------------------------------ versions
+
+
+class _Kept:
+    """One kept copy: its `path`, the `file` that it is of (empty if its name was cut), and its state."""
+
+    __slots__ = ("path", "file", "is_first", "is_lost", "found")
+
+    def __init__(self, path: str, found: os.stat_result):
+        self.path = path
+        self.file, mark, _at_ns = read_name(os.path.basename(path))
+        self.is_first = not mark
+        self.is_lost = mark == LOST
+        self.found = found
+
+    @property
+    def has_content(self) -> bool:
+        return bool(self.found.st_mode & CONTENT) and not self.found.st_mode & 0o200
+
+    @property
+    def kept_at(self) -> float:
+        return max(self.found.st_mtime, self.found.st_ctime)
+
+
+def prune_versions(now: float) -> int:
+    """Remove versions that are too old, over the bounds, or of ignored files; return their number.
+
+    `now` in Unix seconds. Raises OSError.
+    """
+    gone, left = 0, list[_Kept]()
+    for place in _folders(os.path.join(state_dir(), "kept")):
+        copies = []
+        for session in _folders(place):
+            is_used = os.path.lexists(os.path.join(traces_dir(), *session.split(os.sep)[-2:]))
+            old = [one for one in _copies(session) if _is_over(one, now)]
+            gone += sum(_drop(one, is_used) for one in old)
+            copies += [one for one in _copies(session) if one.has_content or not is_used]
+            _drop_old_parts(session, now)
+            _close_versions(session, is_used, now)
+        ignored = _ignored(place, copies)
+        dropped = [one for one in copies if one.file in ignored and not one.is_lost]
+        gone += sum(_drop(one, is_used=True) for one in dropped)
+        copies = [one for one in copies if one not in dropped]
+        _fold(copies)
+        left += copies
+        if not _folders(place):
+            _remove_copy(os.path.join(place, STAMP))
+            try:
+                os.rmdir(place)
+            except OSError:
+                continue  # a session came just now
+    left.sort(key=lambda one: one.kept_at)
+    total, count = sum(_share_of(one) for one in left), len(left)
+    for one in left:
+        if total <= TOTAL_BYTES and count <= TOTAL_FILES:
+            break
+        total, count = total - _share_of(one), count - 1
+        gone += _drop(one, is_used=True)
+    return gone
+
+
+def _folders(base: str) -> list[str]:
+    try:
+        with os.scandir(base) as entries:
+            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []  # nothing was ever kept
+
+
+def _copies(session: str) -> list[_Kept]:
+    found = []
+    for name in names_in(session):
+        path = os.path.join(session, name)
+        try:
+            if not name.startswith((ENDED, INPUTS)) and not name.endswith(PATH):
+                found.append(_Kept(path, os.lstat(path)))
+        except FileNotFoundError:
+            continue  # removed by another process just now
+    return found
+
+
+def _is_over(one: _Kept, now: float) -> bool:
+    mode = stat.S_IMODE(one.found.st_mode)
+    if mode & 0o600 == 0o600:
+        return one.kept_at < now - HALF_SECONDS
+    return one.kept_at < now - AGE_SECONDS
+
+
+def _drop(one: _Kept, is_used: bool) -> int:
+    """Remove a copy; of a first version leave a marker if its session `is_used`. Return 1 if anything has changed."""
+    if not (one.is_first and is_used):
+        return _remove_copy(one.path)
+    if stat.S_IMODE(one.found.st_mode) in (NOT_KEPT, NO_FILE):
+        return 0
+    # Another file in its place: its inode may be that of other versions as well.
+    scratch = _scratch(one.path)
+    os.close(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, NOT_KEPT))
+    os.chmod(scratch, NOT_KEPT)
+    os.utime(scratch, ns=(one.found.st_atime_ns, one.found.st_mtime_ns))
+    os.replace(scratch, one.path)
+    return 1
+
+
+def _scratch(path: str) -> str:
+    """Return the path of a new file beside the version at `path`, of a name that no version has."""
+    return os.path.join(os.path.dirname(path), f"%tmp{os.urandom(6).hex()}")
+
+
+def _remove_copy(path: str) -> int:
+    try:
+        os.remove(path)
+    except FileNotFoundError:
+        return 0  # another process was faster
+    return 1
+
+
+def _share_of(one: _Kept) -> int:
+    return one.found.st_size // max(one.found.st_nlink, 1)
+
+
+def _close_versions(session: str, is_used: bool, now: float) -> None:
+    """Remove the folder of a session that has ended, if it has no version left, with its journal."""
+    ended = os.path.join(session, ENDED)
+    is_young = os.path.lexists(ended) and os.lstat(ended).st_ctime > now - AGE_SECONDS
+    if is_used or is_young or _copies(session):
+        return
+    for name in (ENDED, ENDED + ".1", *_parts(session)):
+        _remove_copy(os.path.join(session, name))
+    try:
+        os.rmdir(session)
+    except OSError:
+        return  # a version came just now
+
+
+def _drop_old_parts(session: str, now: float) -> None:
+    """Remove inputs and noted paths that are as old as the oldest versions."""
+    for name in _parts(session):
+        path = os.path.join(session, name)
+        try:
+            if os.lstat(path).st_mtime < now - AGE_SECONDS:
+                _remove_copy(path)
+        except FileNotFoundError:
+            continue  # removed by another process just now
+
+
+def _parts(session: str) -> list[str]:
+    """Return the names of files beside versions: inputs, two at most, and the paths of cut names."""
+    return [name for name in names_in(session) if name in (INPUTS, INPUTS + ".1") or name.endswith(PATH)]
+
+
+# ------------------------------------------------------------------------------------------------ ignored files
+
+
+def _ignored(place: str, copies: list[_Kept]) -> set[str]:
+    """Return the files among those of `copies` that git ignores, asked since the last pruning of this place."""
+    stamp = os.path.join(place, STAMP)
+    try:
+        since = os.stat(stamp).st_mtime - 60
+    except FileNotFoundError:
+        since = 0.0
+    files = {one.file for one in copies if one.file and one.has_content and not one.is_lost and one.kept_at > since}
+    if not files:
+        return set()
+    handle = os.open(stamp, os.O_WRONLY | os.O_CREAT, 0o600)
+    os.close(handle)
+    os.utime(stamp)
+    tops: dict[str, dict[str, str]] = {}
+    for file in sorted(files):
+        tree = tree_over(os.path.dirname(file))
+        if tree is not None and os.path.lexists(file):  # git does not list a missing file
+            tops.setdefault(tree.top, {})[os.path.relpath(file, tree.top)] = file
+    found: set[str] = set()
+    for top, names in tops.items():
+        some = list(names)[:MOST_PATHS]
+        try:
+            repository = Repository(top, GIT_SECONDS)
+            known = {*repository.tracked(some), *repository.untracked(some)}
+        except (NoAnswer, Refused):
+            continue  # asked about again with the next version in this place
+        unknown = {names[name] for name in some if name not in known}
+        found |= {file for file in unknown if os.path.lexists(file)}  # one may have been removed meanwhile
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ equal contents
+
+
+def _fold(copies: list[_Kept]) -> None:
+    """Have equal versions of one file share one inode. Its times are those of the first of them.
+
+    Later versions have their time in their names; a session's first version keeps an inode of its own.
+    """
+    groups: dict[tuple[str, int, int], list[_Kept]] = {}
+    for one in copies:
+        if one.has_content and one.found.st_size and not one.is_first:
+            groups.setdefault((one.file or one.path, one.found.st_size, one.found.st_mode), []).append(one)
+    for group in groups.values():
+        if len({one.found.st_ino for one in group}) < 2:
+            continue
+        by_content: dict[bytes, _Kept] = {}
+        for one in group:
+            first = by_content.setdefault(_content_of(one), one)
+            if first.found.st_ino != one.found.st_ino:
+                _share(first.path, one.path)
+
+
+def _share(first: str, path: str) -> None:
+    scratch = _scratch(path)
+    try:
+        os.link(first, scratch)
+        os.replace(scratch, path)
+    except OSError:
+        return  # a file system without links, or a version that is gone by now
+
+
+def _content_of(one: _Kept) -> bytes:
+    try:
+        return read_private(one.path, one.found.st_size)
+    except OSError:
+        return one.path.encode("utf-8", "surrogateescape")  # gone: equal to nothing else

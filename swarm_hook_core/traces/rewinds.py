@@ -30,15 +30,14 @@ from swarm_hook_core.traces import (
     others_in,
     place_of,
     seen,
-    version_path,
     versions,
 )
 from swarm_hook_core.traces.changed_lines import equal_parts, split_lines
 from swarm_hook_core.traces.seen import CALLS
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
+from swarm_hook_core.traces.versions.notes import Author
 from swarm_hook_core.traces.versions.stored import Version, contents_of, journals_of, versions_of
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.watching.records import Snapshot, digest_of, full_resolved, read_resolved
@@ -187,7 +186,7 @@ class Rewinds:
 
     def _keep(self, path: str, data: bytes | None, mark: str, at_ns: int, mode: int, state: str) -> None:
         """Keep `data`, or the present file without a `mode`, as a version of this `mark`, with its entry."""
-        target = version_path(place_of(os.path.dirname(path)), self._trail.own_name, path) + mark
+        target = self._trail.version_path(path) + mark
         if mode and data is not None:
             versions.keep_text(data, target, at_ns, mode)
         else:

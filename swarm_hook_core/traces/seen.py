@@ -18,7 +18,6 @@ from swarm_hook_core.watching.records import difference, full_resolved, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.trail import Trail
 
 KNOWN = ("wrote", "saw")
@@ -138,10 +137,10 @@ def _is_alike(entry: Entry, own: Entry) -> bool:
     return entry.kind == own.kind == "wrote" and entry.text == own.text
 
 
-def is_untold(own: bytes, path: str, trace: Trace) -> bool:
-    """Return True if the session was not told of that write in a list either."""
-    told = journal.newest(own, path, ("told",))
-    return told is None or told.at_ns < trace.at_ns
+def is_untold(own: bytes, path: str, at_ns: int, kind: str = "told") -> bool:
+    """Return True if the session was not told of a write at that time, by an entry of this kind."""
+    told = journal.newest(own, path, (kind,))
+    return told is None or told.at_ns < at_ns
 
 
 def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = None) -> bool:

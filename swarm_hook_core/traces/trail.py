@@ -36,6 +36,7 @@ from swarm_hook_core.traces import (
     state_of,
     traces_dir,
     tree_top,
+    version_path,
 )
 from swarm_hook_core.traces.unread import Reading
 
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.stakes.sweeps import Sweeps
     from swarm_hook_core.traces.file_changes import FileChanges
-    from swarm_hook_core.traces.merged_writes import Merge
     from swarm_hook_core.traces.others import Trace
+    from swarm_hook_core.traces.whole_writes import Merge
 
 Target = tuple[str, str, str, str]  # path as spelled, resolved path, how it is written, part of a command
 Owner = tuple["Trace", str, str, str, int]  # trace, how, by, path of the kept copy, number of denials
@@ -63,7 +64,7 @@ class Trail:
     - level: the level in force
     - noted: the Notices of a call that goes ahead
     - owners: facts for the owners of changed files: ``(Trace, how, by, path of the kept copy, number of denials)``
-    - merges: resolved path -> Merge of a whole write that goes ahead merged (``merged_writes``)
+    - merges: resolved path -> Merge of a whole write that goes ahead merged (``whole_writes``)
     - unmerged: the same for a write that could be merged, where the client or a setting does not let it
     - names: escaped names of the call's files, if changes of others in other files do not matter to it
     - sweeps: the judged git commands of the call (``stakes``)
@@ -109,6 +110,11 @@ class Trail:
         return self.level == TURN
 
     @property
+    def can_ask(self) -> bool:
+        """Return True if the client asks its user about the call when a hook wants that."""
+        return self.config.asks is not None and self.config.asks(self.call)
+
+    @property
     def changes(self) -> FileChanges:
         """The uncommitted changes of the call's files, with their owners."""
         if self._changes is None:
@@ -127,6 +133,10 @@ class Trail:
         if folder not in self._places:
             self._places[folder] = place_of(folder)
         return self._places[folder]
+
+    def version_path(self, path: str) -> str:
+        """Return the path of the first version that the session has kept of the file at resolved `path`."""
+        return version_path(self.place_of(os.path.dirname(path)), self.own_name, path)
 
     def is_alone(self, paths: Iterable[str] = ()) -> bool:
         """Return True if no other session has a journal for these files' folders or for the call's own.
@@ -232,9 +242,9 @@ class Trail:
         keeps_each = is_beside_others or bool(self.call.agent)
         sent = self.call.input
         if self.merges:
-            from swarm_hook_core.traces import merged_writes
+            from swarm_hook_core.traces import whole_writes
 
-            sent = merged_writes.input_with(self.config, self.call, self.merges.values())
+            sent = whole_writes.input_with(self.config, self.call, self.merges.values())
         given = keeping.known_input(self, sent)
         keeps_each = keeps_each or _MOVES in given  # the lines of a file that is moved keep their owners
         written = {}
@@ -247,7 +257,7 @@ class Trail:
         if written and given and not self.is_asked:
             keeping.write_input(self, written, given)
         if self.merges:
-            merged_writes.note(self)
+            whole_writes.note(self)
 
     def look(self, path: str, text: str, at_end: bool) -> None:
         """Collect the state `text` that the session's own write has left. Called by ``seen``, which `keeping` needs."""

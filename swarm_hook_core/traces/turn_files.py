@@ -31,10 +31,8 @@ from swarm_hook_core.process import departed, host_id
 from swarm_hook_core.state import (
     TURN_SECONDS,
     NotOrdinary,
-    clear_place,
     has_turn_files,
     lock_alone,
-    open_in_private,
     turn_mark,
 )
 from swarm_hook_core.traces import (
@@ -43,6 +41,7 @@ from swarm_hook_core.traces import (
     first_line,
     journal,
     names_in,
+    opened,
     others_in,
     plain_word,
     traces_dir,
@@ -318,12 +317,8 @@ class _OneAtATime:
     """
 
     def __enter__(self) -> None:
-        path, flags = turn_mark(), os.O_WRONLY | os.O_CREAT
-        try:
-            self._handle = open_in_private(path, flags)
-        except NotOrdinary:
-            clear_place(path)
-            self._handle = open_in_private(path, flags)
+        path = turn_mark()
+        self._handle = opened(path)
         try:
             lock_alone(self._handle)
         except OSError:

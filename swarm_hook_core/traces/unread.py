@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from swarm_hook_core import REMOVE
@@ -121,7 +121,7 @@ class UnreadCommands:
         if self._lines is None:
             lines = [raw for raw in self._data.split(b"\n") if b" ran " in raw]
             self._lines = [raw for raw in reversed(lines) if not looks_only(raw)]
-            self._wide = [raw for raw in self._lines if is_wide(raw)]
+            self._wide = [raw for raw in self._lines if any(mark in raw for mark in _STAND_FOR_MANY)]
         names = {os.path.basename(key).encode("utf-8", "surrogatepass") for key in keys}
         named = [raw for raw in self._lines if any(name in raw for name in names)]
         found = []
@@ -134,16 +134,15 @@ class UnreadCommands:
         return found
 
     def lately_below(self, root: str) -> Iterator[tuple[str, Entry]]:
-        """Yield ``(path, entry)`` of files at and below `root` written by the newest commands run there."""
-        for entry in journal.newest_below(self._data, root, ("ran",), MOST_LATELY):
-            for folder, spelled in self._reading.written_by(entry)[0]:
-                path = self._reading.real(os.path.join(folder, spelled))
-                if contains(root, path):
-                    yield path, entry
+        """Return ``(path, entry)`` of files at and below `root` written by the newest commands run there."""
+        return self._below(root, journal.newest_below(self._data, root, ("ran",), MOST_LATELY))
 
     def written_below(self, root: str, since_ns: int) -> Iterator[tuple[str, Entry]]:
-        """Yield ``(path, entry)`` of files at and below `root` certainly written by commands after `since_ns`."""
-        for entry in self._since(since_ns):
+        """Return ``(path, entry)`` of files at and below `root` certainly written by commands after `since_ns`."""
+        return self._below(root, self._since(since_ns))
+
+    def _below(self, root: str, entries: Iterable[Entry]) -> Iterator[tuple[str, Entry]]:
+        for entry in entries:
             for folder, spelled in self._reading.written_by(entry)[0]:
                 path = self._reading.real(os.path.join(folder, spelled))
                 if contains(root, path):
@@ -178,11 +177,6 @@ class UnreadCommands:
 def _is_in(tree: Tree, keys: Collection[str]) -> bool:
     """Return True if the Tree certainly includes a file with one of these keys."""
     return any(key.startswith(tree.root.rstrip("/") + "/") and tree.admits(key) is True for key in keys)
-
-
-def is_wide(raw: bytes) -> bool:
-    """Return True if a raw entry is of a command that may write files which it does not name."""
-    return b" ran " in raw and not looks_only(raw) and any(mark in raw for mark in _STAND_FOR_MANY)
 
 
 def looks_only(raw: bytes) -> bool:

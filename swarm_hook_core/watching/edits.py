@@ -96,12 +96,12 @@ def _near(call: ToolCall, session: Session, peers: Peers) -> list[Held]:
     """
 
     found = peers.all_under(all_keys(session, git_root(call.folder), "/"), MOST_LOCKS)
-    return [held for held in found[:MOST_LOCKS] if not held.pattern and _is_marked(held)]
-
-
-def _is_marked(held: Held) -> bool:
-    runtime = held.evidence["runtime"] if held.evidence is not None else ""
-    return runtime not in _UNMARKED and not (held.agent or "").startswith("hold:")
+    return [
+        held
+        for held in found[:MOST_LOCKS]
+        if not held.pattern and not (held.agent or "").startswith("hold:")
+        and (held.evidence is None or held.evidence["runtime"] not in _UNMARKED)
+    ]  # fmt: skip
 
 
 def _note(config: RuntimeConfig, call: ToolCall, paths: list[str], held: list[Held], kept: Any) -> None:

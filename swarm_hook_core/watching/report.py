@@ -14,7 +14,7 @@ from swarm_hook_core.naming import agent_name, holder_name
 from swarm_hook_core.paths import key_of, keys_for
 from swarm_hook_core.process import departed, host_id
 from swarm_hook_core.state import local_store
-from swarm_hook_core.untrusted_text import same_circle, token
+from swarm_hook_core.untrusted_text import as_word, same_circle, token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 TOLD_AT_ONCE = 100  # breaches named to the holders in one report
 LISTED = 6  # files named in the notice
 
-_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+:=@%,")
 _WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was created", "removed": "was removed"}
 
 
@@ -126,10 +125,10 @@ def _words(breaches: list[Breach], viewer: str, own_id: str) -> str:
     kept = next((breach for breach in breaches if breach.kept), None)
     if kept:
         lines.append(
-            f"`swarm-mcp restore {quoted(kept.file)}` brings the earlier content back, and can itself be undone."
+            f"`swarm-mcp restore {as_word(kept.file)}` brings the earlier content back, and can itself be undone."
         )
     elif first.kind == "created":
-        lines.append(f"`swarm-mcp restore {quoted(first.file)} --force` removes it again.")
+        lines.append(f"`swarm-mcp restore {as_word(first.file)} --force` removes it again.")
     else:
         lines.append(f"The earlier content was not kept: {first.why}.")
     return "\n".join(lines)
@@ -159,13 +158,3 @@ def _whom(breaches: list[Breach], viewer: str, own_id: str) -> str:
 
 def _may_name(breach: Breach, viewer: str) -> bool:
     return same_circle(viewer, token(breach.label, "identity"))
-
-
-def quoted(word: str) -> str:
-    """Return `word` quoted for a shell; control characters as escapes that bash, zsh and ksh know."""
-    if word and not set(word) - _SAFE:
-        return word
-    if untrusted_text.one_line(word) != word:
-        data = word.encode("utf-8", "surrogateescape")
-        return "$'" + "".join(chr(b) if 32 <= b < 127 and b not in b"'\\" else f"\\{b:03o}" for b in data) + "'"
-    return "'" + word.replace("'", "'\"'\"'") + "'"

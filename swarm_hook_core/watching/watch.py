@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm_hook_core import state
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
@@ -205,7 +205,7 @@ COMMAND_LENGTH = 200
 _ENDS = ("SessionEnd", "SessionStart")
 
 
-class Breach:
+class Breach(NamedTuple):
     """A locked file that changed while a call ran.
 
     - file, key: the file and its key; `lock`: the lock's own file
@@ -215,8 +215,6 @@ class Breach:
     - tool, command, ended: the call, and True if it has ended; `edit`: True if it was an edit
     """
 
-    __slots__ = ("file", "key", "lock", "holder", "agent", "label", "note", "kind", "kept", "why", "at", "tool",
-                 "command", "ended", "edit")  # fmt: skip
     file: str
     key: str
     lock: str
@@ -233,15 +231,11 @@ class Breach:
     ended: bool
     edit: bool
 
-    def __init__(self, **facts: Any):
-        for name in self.__slots__:
-            setattr(self, name, facts[name])
-
 
 def begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float, store: Callable[[], Any]) -> None:
     """Note the files that a call may touch, which goes ahead while others hold the locks `held` (``reader.Held``).
 
-    `store`: opens the store of their contents (``traces.versions.locked.Kept``; `traces` imports this package).
+    `store`: opens the store of their contents (``traces.versions.Kept``; `traces` imports this package).
     """
     try:
         _begin(config, call, held, now, store)

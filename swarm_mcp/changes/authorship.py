@@ -28,9 +28,8 @@ from swarm_hook_core.traces import journal_name
 from swarm_hook_core.traces.changed_lines import equal_parts, split_lines
 from swarm_hook_core.traces.transcript import TAILS, tail
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.lines import POPULAR, Element, Fold, NoLines
-from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.notes import Author, Notes
 from swarm_mcp import __version__
 from swarm_mcp.changes.dirty import SECONDS, top_over
 from swarm_mcp.changes.owners import A_PERSON

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from swarm_hook_core.naming import UNNAMED, agent_name, session_name
-from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.notes import Author
 from swarm_mcp.answers.people import People, known_shortly
 from swarm_mcp.domain import TERMINAL, Task, onlooker
 from swarm_mcp.domain import Session as Row

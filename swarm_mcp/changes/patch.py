@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository, blob, sizes
 from swarm_hook_core.traces.changed_lines import split_lines
-from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.notes import Author
 from swarm_mcp.changes.dirty import LARGEST, LINK, NONE, PLAIN, SECONDS, DirtyFile, filters_of, object_id, present
 from swarm_mcp.changes.uncommitted import ChangedFile, Piece
 

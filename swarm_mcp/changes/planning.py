@@ -15,8 +15,7 @@ from typing import NamedTuple
 from swarm_hook_core.paths import FolderOf, is_beyond_link
 from swarm_hook_core.traces import NO_FILE, UNDO, state_of
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import Author
-from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.notes import Author, Notes
 from swarm_hook_core.traces.versions.steps import History, Moment, Step
 from swarm_hook_core.traces.versions.stored import files_of
 from swarm_hook_core.watching.records import read

@@ -10,9 +10,8 @@ from itertools import groupby
 
 from swarm_hook_core.paths import own_path
 from swarm_hook_core.repository import tree_over
-from swarm_hook_core.traces.versions.acts import PERSON, Author, joined
 from swarm_hook_core.traces.versions.lines import Change, Element, Fold, Hunk, Line, NoLines
-from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.notes import PERSON, Author, Notes, joined
 from swarm_hook_core.traces.versions.steps import History
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.work import MOST, Edit, edits

@@ -15,11 +15,10 @@ from typing import Any
 
 from swarm_hook_core import lookup
 from swarm_hook_core.process import start_time
-from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of, told_ends
+from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of, transcript
 from swarm_hook_core.traces.changed_lines import split_lines
 from swarm_hook_core.traces.others import OVERDUE_SECONDS, WRITES
-from swarm_hook_core.traces.versions.acts import Author
-from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.notes import Author, Notes
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.changes import records
@@ -184,7 +183,7 @@ class Undoing:
                 is_new = is_new and entry.at_ns > undone_ns  # a file that was undone had been written
                 if not (name != own and is_open and is_new):
                     continue
-                if not seen.ended_ns(noted.data, entry) and not told_ends.end_of(name, noted.data, entry):
+                if not seen.ended_ns(noted.data, entry) and not transcript.end_of(name, noted.data, entry):
                     return f": {self.name_of(noted.owner)} is about to write it"
         return ""
 

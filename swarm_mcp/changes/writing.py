@@ -27,8 +27,7 @@ from swarm_hook_core.traces import (
     journal_name,
     state_of,
 )
-from swarm_hook_core.traces.versions.acts import PERSON, Act, Author, note_undo, withdraw_undo
-from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.notes import PERSON, Act, Author, Notes, note_undo, withdraw_undo
 from swarm_hook_core.traces.versions.steps import History
 from swarm_mcp.changes.dirty import LARGEST, present, state_now
 from swarm_mcp.changes.records import (

@@ -14,8 +14,7 @@ from swarm_hook_core.lookup import Session as Asker
 from swarm_hook_core.lookup.sqlite import covered
 from swarm_hook_core.paths import above
 from swarm_hook_core.process import SERVER_RUNTIME
-from swarm_hook_core.untrusted_text import command, named, quoted, same_circle, token
-from swarm_hook_core.watching.report import quoted as as_word
+from swarm_hook_core.untrusted_text import as_word, command, named, quoted, same_circle, token
 from swarm_hook_core.wildcards import literal_prefix
 from swarm_hook_core.wording import duration
 from swarm_mcp.answers.incidents import Group, grouped, incident_of

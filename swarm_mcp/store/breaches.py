@@ -12,8 +12,8 @@ from swarm_hook_core import untrusted_text
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.sqlite import covered
 from swarm_hook_core.paths import contains, key_of
-from swarm_hook_core.traces.versions.pruning import AGE_SECONDS
-from swarm_hook_core.watching.report import quoted
+from swarm_hook_core.traces.versions import AGE_SECONDS
+from swarm_hook_core.untrusted_text import as_word
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import REMOTE, Breach, Lock, Session
 from swarm_mcp.store import lock_finder, messages, session_table
@@ -82,7 +82,7 @@ def restored(db: Database, restorer: Session | None, file: str, kept: str, sourc
                 if holder.runtime == REMOTE:
                     undo = " That was in a clone on another machine: yours is as it was."
                 elif kept:
-                    undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this."
+                    undo = f" What it replaced is kept: `swarm-mcp restore {as_word(file)}` undoes this."
                 who = "A person at a terminal"
                 if restorer:
                     who = _name(restorer, holder)
@@ -208,10 +208,10 @@ def _post(tx: Transaction, holder: Session | None, writer: Session | None, rows:
 
 def _how_to_undo(row: dict[str, Any]) -> str:
     if row["kept"]:
-        command = f"swarm-mcp restore {quoted(row['file'])} --id {row['id']}"
+        command = f"swarm-mcp restore {as_word(row['file'])} --id {row['id']}"
         return f"The content before is kept in {row['kept']}; `{command}` brings it back."
     if row["kind"] == "created":
-        return f"There was no such file before; `swarm-mcp restore {quoted(row['file'])} --force` removes it."
+        return f"There was no such file before; `swarm-mcp restore {as_word(row['file'])} --force` removes it."
     return f"The earlier content of {untrusted_text.named(row['file'])} was not kept."
 
 

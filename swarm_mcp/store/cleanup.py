@@ -15,8 +15,7 @@ from typing import Any
 
 from swarm_hook_core.lookup.sqlite import SPELLED
 from swarm_hook_core.state import state_dir
-from swarm_hook_core.traces import traces_dir
-from swarm_hook_core.traces.versions import pruning
+from swarm_hook_core.traces import pruning, traces_dir
 from swarm_mcp.domain import MUTEX_PREFIX, KeyValue, Lock
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import (
@@ -231,7 +230,6 @@ def _drop_old_journals(tx: Transaction) -> None:
     if not os.path.isdir(traces_dir()):
         return
     from swarm_hook_core import greetings
-    from swarm_hook_core.traces.pruning import prune
 
     greetings.prune(time.time())
 
@@ -240,7 +238,7 @@ def _drop_old_journals(tx: Transaction) -> None:
         return tx.row(sql, (runtime, session_id)) is not None
 
     try:
-        prune(is_known, time.time())
+        pruning.prune_journals(is_known, time.time())
     except (OSError, SwarmError):
         return  # the next pass tries again
 
@@ -488,7 +486,7 @@ def _drop_old_contents() -> None:
     """Remove kept contents past their age and bounds: hooks never do."""
 
     try:
-        pruning.prune(time.time())
+        pruning.prune_versions(time.time())
     except OSError:
         return  # there are no kept contents, or this user may not see them
 

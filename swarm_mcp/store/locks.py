@@ -13,8 +13,7 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import has_ended, plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.state import has_turn_files
-from swarm_hook_core.untrusted_text import named, quoted, same_circle, token
-from swarm_hook_core.watching.report import quoted as as_word
+from swarm_hook_core.untrusted_text import as_word, named, quoted, same_circle, token
 from swarm_mcp.domain import (
     AUTO,
     DETACHED,

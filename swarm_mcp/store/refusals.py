@@ -9,8 +9,7 @@ from swarm_hook_core.denial import MANY, PERSON, STORM_SECONDS, add_count
 from swarm_hook_core.lookup import ASKED, REQUESTS, plain
 from swarm_hook_core.lookup.sqlite import SPELLED
 from swarm_hook_core.paths import key_of
-from swarm_hook_core.untrusted_text import named, quoted, token
-from swarm_hook_core.watching.report import quoted as as_word
+from swarm_hook_core.untrusted_text import as_word, named, quoted, token
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import MUTEX_PREFIX, Denial, Lock, Session, Waiter
 from swarm_mcp.store import lock_finder, lock_listing, messages, session_table

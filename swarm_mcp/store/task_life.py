@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core.json_text import quote
 from swarm_hook_core.paths import key_of
-from swarm_hook_core.untrusted_text import named
+from swarm_hook_core.untrusted_text import as_word, named
 from swarm_hook_core.untrusted_text import quoted as quoted_words
-from swarm_hook_core.watching.report import quoted
 from swarm_mcp.domain import (
     APPROVAL_REQUIRED,  # fmt: skip
     BLOCKED,  # fmt: skip
@@ -349,7 +348,7 @@ def _tell(tx: Transaction, row: Session, released: list[Task]) -> None:
     ]
     if not peers:
         return
-    named = [f"{quoted(task.title)} (task_id: {task.id})" for task in released[:_NAMED_LIMIT]]
+    named = [f"{as_word(task.title)} (task_id: {task.id})" for task in released[:_NAMED_LIMIT]]
     if len(released) > _NAMED_LIMIT:
         named.append(f"{len(released) - _NAMED_LIMIT} more")
     who = name_of(row)

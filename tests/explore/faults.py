@@ -130,7 +130,7 @@ FAULTS = {
         "            return True\n        return True\n"),
     "short_write": _one("edits", "a write that took a part of the data counts as whole", f"{HOOKS}/state.py",
         "    while rest:\n        rest = rest[os.write(handle, rest) :]\n", "    os.write(handle, rest)\n"),
-    "merge_drops": _one("rewrites", "a text is said to be merged, and is not", f"{HOOKS}/traces/merged_writes.py",
+    "merge_drops": _one("rewrites", "a text is said to be merged, and is not", f"{HOOKS}/traces/whole_writes.py",
         "    return Merge(path, present, new, merged, None)", "    return Merge(path, present, new, new, None)"),
     "stale_view": _one("edits_by_checker", "a checker keeps its first view of the store", f"{HOOKS}/lookup/glance.py",
         "    _kept = _Kept(path, connect_read_only(driver, path, BUSY_SECONDS))\n",

@@ -13,11 +13,11 @@ from support.checkouts import ALONE, AMPLE
 from support.sessions import ready_store
 from swarm_hook_core import clock
 from swarm_hook_core.shell import walk
-from swarm_hook_core.stakes import files
-from swarm_hook_core.traces import committed, journal, looks, meetings, seen, texts
-from swarm_hook_core.traces.versions import lines, pruning, steps
+from swarm_hook_core.stakes import owners
+from swarm_hook_core.traces import file_changes, journal, meetings, pruning, seen, whole_writes
+from swarm_hook_core.traces.versions import lines, steps
 
-TIMED = (clock, walk, files, committed, looks, texts, lines, steps)  # modules with `SECONDS`
+TIMED = (clock, walk, owners, file_changes, whole_writes, lines, steps)  # modules with `SECONDS`
 
 
 @contextlib.contextmanager

@@ -8,8 +8,8 @@ from unittest import mock
 
 from swarm_hook_core import paths
 from swarm_hook_core.stakes import owners
-from swarm_hook_core.traces import told_ends
-from swarm_hook_core.traces.versions import acts, lines, notes, steps
+from swarm_hook_core.traces import transcript
+from swarm_hook_core.traces.versions import lines, notes, steps
 from swarm_mcp.changes.commit import parts
 from swarm_mcp.locking import restore
 
@@ -18,27 +18,27 @@ GRACE_NS = 2 * 10**9
 
 def _grace() -> list[Any]:
     """A change within two seconds after the end of a call counts as the call's."""
-    act_of = acts._act
+    act_of = notes._act
 
-    def later(*given: Any) -> acts.Act:
+    def later(*given: Any) -> notes.Act:
         act = act_of(*given)
         if act.is_ended:
             act.end_ns, act.late_ns = act.end_ns + GRACE_NS, act.late_ns + GRACE_NS
         return act
 
-    return [mock.patch.object(acts, "_act", later)]
+    return [mock.patch.object(notes, "_act", later)]
 
 
 def _unseen_end() -> list[Any]:
     """The command line does not see an end that only the client's mark tells."""
-    return [mock.patch.object(told_ends, "with_mark", lambda _name, data: data)]
+    return [mock.patch.object(transcript, "with_mark", lambda _name, data: data)]
 
 
 def _pause() -> list[Any]:
     """A call lasts until its session's next call, while its model thinks."""
-    act_of = acts._act
+    act_of = notes._act
 
-    def longer(noted: notes.JournalNotes, entry: Any, looks: Any) -> acts.Act:
+    def longer(noted: notes.JournalNotes, entry: Any, looks: Any) -> notes.Act:
         act = act_of(noted, entry, looks)
         act.end_ns = act.late_ns = noted.ends.next_of(entry)
         return act
@@ -48,13 +48,13 @@ def _pause() -> list[Any]:
         begun = [one for one in calls._events[agent] if one.kind not in ends and one.from_ns <= at_ns]
         return bool(begun) and calls._may_write(begun[-1], path)
 
-    return [mock.patch.object(acts, "_act", longer), mock.patch.object(owners._Calls, "_is_open", is_open)]
+    return [mock.patch.object(notes, "_act", longer), mock.patch.object(owners._Calls, "_is_open", is_open)]
 
 
 def _refused_goes_on() -> list[Any]:
     """A call that the client has refused goes on: no hook runs after it, its log alone tells."""
     return [
-        mock.patch.object(told_ends, "logs_of", lambda *_given: told_ends.Logs("", "", "")),
+        mock.patch.object(transcript, "logs_of", lambda *_given: transcript.Logs("", "", "")),
         mock.patch.object(owners.Authors, "_end_of", lambda *_given: 0),
     ]
 

@@ -31,9 +31,9 @@ from support.world import patch
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.registration import note_client
 from swarm_hook_core.state import ended_mark, make_private
-from swarm_hook_core.traces import endings, told_ends
+from swarm_hook_core.traces import endings, transcript
 from swarm_hook_core.traces.pruning import forget
-from swarm_hook_core.traces.versions import acts
+from swarm_hook_core.traces.versions import notes
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
 from swarm_hook_core.traces.versions.stored import contents_below
 from swarm_mcp.changes.patch import result_of
@@ -79,7 +79,7 @@ class Owners(RuleBasedStateMachine):
         super().__init__()
         self._apart = contextlib.ExitStack()
         self.base = self._apart.enter_context(home_apart())
-        self._apart.enter_context(without(*EXACT, *NEAR, (told_ends, "PATIENCE_NS")))
+        self._apart.enter_context(without(*EXACT, *NEAR, (transcript, "PATIENCE_NS")))
         self.work = checkout(self.base / "repo", *FILES)
         self.ground = Ground(self.base)
         self.players: dict[int, Player] = {}
@@ -105,7 +105,7 @@ class Owners(RuleBasedStateMachine):
     @initialize(is_endless=st.booleans())
     def spans(self, is_endless: bool) -> None:
         """Set the seconds within which a write without input and end counts as its call's: 0, or endless."""
-        self._apart.enter_context(mock.patch.object(acts, "OWN_NS", 1 << 60 if is_endless else 0))
+        self._apart.enter_context(mock.patch.object(notes, "OWN_NS", 1 << 60 if is_endless else 0))
 
     # ------------------------------------------------------------------------------------------ contents
 

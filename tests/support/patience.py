@@ -28,20 +28,21 @@ from swarm_hook_core.lookup import glance, sqlite
 from swarm_hook_core.shell import walk
 from swarm_hook_core.shell.programs import archives, searches
 from swarm_hook_core.shell.programs.git import listings
-from swarm_hook_core.stakes import files, owners, stash
-from swarm_hook_core.traces import committed, elsewhere, file_changes, looks, texts, transcript
+from swarm_hook_core.stakes import owners, stash
+from swarm_hook_core.traces import elsewhere, file_changes, pruning, transcript, whole_writes
 from swarm_hook_core.traces.head import movement, shared
-from swarm_hook_core.traces.versions import lines, pruning, steps
+from swarm_hook_core.traces.versions import lines, steps
 from swarm_hook_core.watching import watch
 
 # Seconds on the clock, not of processor time, after which a check goes on without an answer.
 HURRY: dict[ModuleType, str] = {
     **dict.fromkeys(
-        (elsewhere, environment, committed, coordinator, file_changes, files, listings, looks, movement,
-         searches, stash, texts), "SECONDS"
+        (elsewhere, environment, coordinator, listings, movement, searches, stash, whole_writes),
+        "SECONDS",
     ),
     archives: "LISTING_SECONDS",
     collisions: "GIT_SECONDS TREE_SECONDS",
+    file_changes: "SECONDS LINES_SECONDS",
     owners: "SECONDS SECONDS_TO_SHOW",
     pruning: "GIT_SECONDS",
     shared: "ALIAS_SECONDS",

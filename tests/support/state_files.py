@@ -8,8 +8,7 @@ import stat
 from pathlib import Path
 
 from swarm_hook_core.traces import AFTER, INPUTS, LATER, LOOK, LOST, MERGED, version_path
-from swarm_hook_core.traces.versions import CONTENT, HALF, NO_FILE, NOT_KEPT
-from swarm_hook_core.traces.versions.locked import read_name
+from swarm_hook_core.traces.versions import CONTENT, HALF, NO_FILE, NOT_KEPT, read_name
 
 _PER_PLACE = re.compile(r"(traces|kept|heads)/[0-9a-f]+\.[0-9a-f]+/")
 _TREE = re.compile(r"(heads/.*)\.[0-9a-f]{8}$")

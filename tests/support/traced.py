@@ -7,6 +7,7 @@ from typing import Any
 from support.world import Agent, Verdict, checkout, git, hunks_of, patch
 from swarm_hook_core.state import ended_mark, make_private
 from swarm_hook_core.traces import journal_name, place_of
+from swarm_hook_core.traces.versions.lines import Fold, Line
 from swarm_hook_core.traces.versions.stored import contents_below
 
 __all__ = ["Player", "checkout", "git", "lost_in", "note", "notes_an_end"]
@@ -81,3 +82,8 @@ def lost_in(folder: Path) -> dict[str, bytes]:
         if lost:
             found[path.rpartition("/")[2]] = lost[0].content()
     return found
+
+
+def lines_of(path: str) -> list[Line]:
+    """Return the present lines of the file at `path`, with their authors."""
+    return Fold(path).lines()

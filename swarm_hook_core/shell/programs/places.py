@@ -64,7 +64,9 @@ def targets(call: Call, source: str, dest: str, inside: bool | None = None) -> l
     `dest` that does not exist may be made by the same command line: then both words are returned.
     """
     name = os.path.basename(source.rstrip("/")) or source  # as cp and mv find it: slashes at the end do not count
-    within = dest.rstrip("/") + "/" + name if dest else name
+    within = name
+    if dest:
+        within = dest.rstrip("/") + "/" + name
     if name in (".", ".."):
         within = dest
     if inside is None and (dest.endswith("/") or is_folder(call, dest)):

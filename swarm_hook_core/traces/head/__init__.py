@@ -12,11 +12,9 @@ Files, in ``<state folder>/heads/<place>/`` (a *place*: ``traces``):
 
 `tree` stands for the top folder of a work tree. HEAD is read from git's own small files; git is not started.
 
-    movement   git commands that move HEAD or a branch: a table
-    pushes     forced pushes, and the commits that they drop
+    movement   git commands that move HEAD or a branch: a table; commits that are lost, also by a forced push
     shared     the decision about a command beside other sessions
-    news       a moved HEAD, told to the others
-    wording    denials and notices
+    news       denials, notices; a moved HEAD, told to the others
 """
 
 from __future__ import annotations
@@ -38,6 +36,7 @@ MOVED = "moved"
 LONGEST = 16 * 1024  # bytes of a note
 LARGEST_REFS = 64 << 20  # bytes of all packed refs
 DAY_SECONDS = 86400
+MOST_LOST = 100  # commits that no other ref has, that are counted
 LATELY_SECONDS = 2 * 3600  # a session without a sign of life for longer is not disturbed
 
 
@@ -151,7 +150,7 @@ def known_branches(beside: str, top: str) -> set[str]:
     beside  a work tree of the same repository that exists
     """
     folder, end = heads_dir(beside), f".{_mark(top)}"
-    names = [name for name in _names(folder) if name.endswith(end) and not name.startswith(f"{MOVED}.")]
+    names = [name for name in names_in(folder) if name.endswith(end) and not name.startswith(f"{MOVED}.")]
     return {line for name in names for line in _lines(os.path.join(folder, name))[1:2]} - {"", UNKNOWN}
 
 
@@ -213,9 +212,9 @@ def prune(now: float) -> None:
 
 def _remove(is_due: Callable[[str, str], bool]) -> None:
     over = os.path.join(state_dir(), "heads")
-    for folder in _names(over):
+    for folder in names_in(over):
         place = os.path.join(over, folder)
-        for name in _names(place):
+        for name in names_in(place):
             path = os.path.join(place, name)
             try:
                 if is_due(name, path):
@@ -228,11 +227,12 @@ def _remove(is_due: Callable[[str, str], bool]) -> None:
             continue  # it has other notes
 
 
-def _names(folder: str) -> list[str]:
+def names_in(folder: str) -> list[str]:
+    """Return the names in a folder; none if it is missing or cannot be listed."""
     try:
         return os.listdir(folder)
     except OSError:
-        return []  # nothing was noted
+        return []  # nothing was noted, or it has gone
 
 
 def _own_path(runtime: str, session_id: str, top: str) -> str:

@@ -15,7 +15,8 @@ from swarm_hook_core.shell.call import Options
 from swarm_hook_core.shell.model import GitCall, is_known
 from swarm_hook_core.shell.programs.git.listings import cut
 from swarm_hook_core.shell.programs.git.table import options_of
-from swarm_hook_core.traces.head import Head, commit_of, read
+from swarm_hook_core.traces import journal
+from swarm_hook_core.traces.head import MOST_LOST, Head, commit_of, read
 from swarm_hook_core.traces.trail import MAKES_COMMITS
 
 # verb: (needs one of these options, has no movement with one of these, kind of its target, deed)
@@ -159,7 +160,6 @@ def _is_of_remote(tree: Tree, word: str) -> bool:
 
 # The commits that no other ref has: they are lost with a work tree, or as its HEAD or branch moves.
 
-MOST_LOST = 100  # that are counted
 LOST_SECONDS = 1.0
 
 
@@ -215,6 +215,7 @@ MOST_COMMITS = 500  # dropped commits that are looked at
 LONGEST_SECONDS = 600  # of a command that makes commits; a person may be asked in between
 UNSURE_SECONDS = 5  # of a command of another session that may have made a commit, too
 ONE_CALL_NS = 10**9  # entries closer than this are mostly of one call
+_VERBS = tuple(verb.encode() for verb in MAKES_COMMITS)  # in the text of an unparsed command that may make commits
 _LEASES = ("--force-with-lease", "--force-if-includes")
 _FORCES = ("-f", "--force", "--mirror", *_LEASES)
 _WITHOUT = ("-n", "--dry-run", "-d", "--delete", "--tags")
@@ -228,20 +229,17 @@ class Commit(NamedTuple):
     subject: str
 
 
-class Dropped:
+class Dropped(NamedTuple):
     """The part of one branch of a remote that a forced push drops.
 
     branch   the branch on the remote, `remote` its name; `tip`: its commit there, or "" if that is not known
     commits  the dropped commits, newest first; None if they are not known here
     """
 
-    __slots__ = ("branch", "remote", "tip", "commits")
-
-    def __init__(self, branch: str, remote: str, tip: str, commits: list[Commit] | None):
-        self.branch = branch
-        self.remote = remote
-        self.tip = tip
-        self.commits = commits
+    branch: str
+    remote: str
+    tip: str
+    commits: list[Commit] | None
 
 
 def is_forced(words: list[str]) -> bool:
@@ -386,19 +384,11 @@ def _spans(own: bytes) -> list[tuple[int, float]]:
     """
     found: list[tuple[int, float]] = []
     begun: dict[bytes, int] = {}  # agent -> begin of its command
-    for line in own.split(b"\n"):
-        words = line.partition(b"\0")[0].split(b" ")
-        if len(words) != 4 or not words[0].isdigit():
-            continue  # torn
+    for words, line in journal.heads(own):
         agent, at_ns = words[2], int(words[0])
         if agent in begun and at_ns > begun[agent] + ONE_CALL_NS:
             start = begun.pop(agent)
             found.append((start // 10**9, min(at_ns, start + LONGEST_SECONDS * 10**9) / 1e9))
-        if words[1] == b"commits" or (words[1] == b"ran" and _makes_commits(line)):
+        if words[1] == b"commits" or (words[1] == b"ran" and b"git" in line and any(verb in line for verb in _VERBS)):
             begun.setdefault(agent, at_ns)
     return [*found, *((start // 10**9, start / 1e9 + LONGEST_SECONDS) for start in begun.values())]
-
-
-def _makes_commits(line: bytes) -> bool:
-    """Return True if the text of an unparsed command, in this entry, may make commits."""
-    return b"git" in line and any(verb.encode() in line for verb in MAKES_COMMITS)

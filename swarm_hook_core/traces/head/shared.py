@@ -19,7 +19,7 @@ from swarm_hook_core.shell.programs.git.listings import tree_of
 from swarm_hook_core.shell.programs.git.touched_files import without_aliases
 from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces import head as heads
-from swarm_hook_core.traces.head import UNKNOWN, Head, Note, movement, wording
+from swarm_hook_core.traces.head import UNKNOWN, Head, Note, movement, news
 from swarm_hook_core.traces.head.movement import Movement, movement_of
 from swarm_hook_core.traces.head.news import is_settled, words_of
 from swarm_hook_core.traces.meetings import Meetings
@@ -103,10 +103,10 @@ class Shared:
         if top not in self._moved:
             fact = words_of(self.runtime, self.call.session_id, self.session, top, note, head, self.reader, self.now)
         if fact and words[0] == "commit" and note.head.is_elsewhere(head) and not git_call.in_doubt:
-            text = wording.commits_elsewhere(self.call.client_tool, git_call.by, fact, head)
+            text = news.commits_elsewhere(self.call.client_tool, git_call.by, fact, head)
             return self._once(top, head, told, "", text, fact)
         if words[0] == "commit" and (index := self._stale_index(git_call, top)):
-            text = wording.stale_index(self.call.client_tool, git_call.by, index[0], head)
+            text = news.stale_index(self.call.client_tool, git_call.by, index[0], head)
             denial, line = self._once(top, head, told, index[1], text, "")
             if denial is not None:
                 return denial, ""
@@ -139,8 +139,8 @@ class Shared:
             is_told = False
         if not is_told and self.denies and not git_call.in_doubt:
             is_here = top == heads.top_of(self.call.folder)
-            text = wording.would_move(self.call.client_tool, git_call.by, moved, head, others, label, top, is_here)
-            text += wording.lost(lost, top)
+            text = news.would_move(self.call.client_tool, git_call.by, moved, head, others, label, top, is_here)
+            text += news.lost(lost, top)
             told = told | {one.instance_id for one in others} | ({fact_lost} if lost else set())
             self._note(top, head, told)
             return Denial(top, None, "\n".join(filter(None, (text, fact)))), ""
@@ -149,7 +149,7 @@ class Shared:
         self._to_note[top] = Head(UNKNOWN, ""), told | {one.instance_id for one in others}
         if is_told:
             return None, fact
-        return None, "\n".join(filter(None, (fact, wording.moves(git_call.by, moved, others, label))))
+        return None, "\n".join(filter(None, (fact, news.moves(git_call.by, moved, others, label))))
 
     def _lost(
         self, git_call: GitCall, words: list[str], moved: Movement, top: str, head: Head
@@ -175,12 +175,12 @@ class Shared:
             return None, fact
         repository = Repository(top, movement.SECONDS, git_call.top, git_call.environment)
         found = movement.dropped_by(words, repository, head, self._moved.get(top, ""))
-        for one in found:
-            one.commits = self._not_own(one.commits, top)
+        for dropped in found:
+            one = dropped._replace(commits=self._not_own(dropped.commits, top))
             if one.commits == []:
                 continue
             others = self._with_purposes(self.others[top])
-            text = wording.drops_commits(self.call.client_tool, git_call.by, one, others, self.session.label)
+            text = news.drops_commits(self.call.client_tool, git_call.by, one, others, self.session.label)
             if git_call.in_doubt:
                 return None, fact or text
             denial, line = self._once(top, head, told, f"push:{one.branch}:{one.tip}", text, fact)
@@ -198,7 +198,7 @@ class Shared:
         told = (told | {fact}) - {""}
         if not self.denies:
             self._to_note[top] = self._to_note.get(top, (head, told))[0], told
-            return None, more or wording.of_passing(text)
+            return None, more or news.of_passing(text)
         self._note(top, head, told)
         return Denial(top, None, text), ""
 
@@ -236,7 +236,7 @@ class Shared:
                 head = heads.read(top) or Head("", "")
                 note = heads.noted(self.runtime, self.call.session_id, top) or Note(head, 0, set())
                 told = self._to_note.get(top, (head, note.told))[1]
-                text = wording.removes_lock(self.call.client_tool, by, path, age, pid or running_git(top))
+                text = news.removes_lock(self.call.client_tool, by, path, age, pid or running_git(top))
                 return self._once(top, head, told, f"lock:{made_ns}", text, "")
         return None, ""
 
@@ -251,7 +251,7 @@ class Shared:
         return ""
 
     def _with_purposes(self, others: list[Held]) -> list[Held]:
-        for one in others[: wording.NAMED]:
+        for one in others[: news.NAMED]:
             one.note = one.note or self.reader.purpose_of(one.instance_id)
         return others
 
@@ -262,18 +262,11 @@ class Shared:
 
 def git_locks(tree: Tree) -> list[str]:
     """Return git's lock files of a work tree: those of its index and HEAD, and of settings and refs of all trees."""
-    own = [os.path.join(tree.own, name) for name in _names(tree.own)]
+    own = [os.path.join(tree.own, name) for name in heads.names_in(tree.own)]
     found = [*own, *(os.path.join(tree.common, name) for name in _SHARED_LOCKS)]
     for folder, _folders, names in islice(os.walk(os.path.join(tree.common, "refs")), MOST_FOLDERS):
         found += [os.path.join(folder, name) for name in names]
     return [path for path in dict.fromkeys(found) if path.endswith(".lock") and os.path.lexists(path)]
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []  # it has gone meanwhile
 
 
 def running_git(top: str) -> int:

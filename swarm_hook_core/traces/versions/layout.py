@@ -2,7 +2,7 @@
 
 A formatter makes them after a call, and so does a client that saves a file with other line ends or without its byte
 order mark. A file that a call has named belongs to its session in that respect until the session's next call
-(``base``). The words keep their authors: a person's line that was laid out anew is still the person's.
+(``steps``). The words keep their authors: a person's line that was laid out anew is still the person's.
 
 A changed operator is no layout, nor is a moved line. In lines that a call has just brought, only letters and digits
 count.
@@ -193,8 +193,9 @@ def lines_kept(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, in
 # that call's. Another change beside such a one may be the formatter's or a person's.
 
 # the possible contents after a call, by the content before it
-CountedLines = Counter[bytes]
 Replay = Callable[["bytes | None"], "list[bytes | None]"]
+Calls = Sequence[tuple[Any, Replay, bool]]
+Made = list[tuple[int, "bytes | None"]]
 
 MOST_CALLS = 60  # of one step that are parted; of more, the first ones count as one
 MOST_TESTED = 40  # calls that are left out in turn, to see if they were made
@@ -221,7 +222,9 @@ class Part:
 
 
 class Explained:
-    """The result.
+    """The step from `before` to `after` (None: no file), parted by what calls explain.
+
+    `calls`: ``[(value, replay, may be made later)]`` in the order of time.
 
     parts      the contents that calls have left, in order; the last one is `after` if nothing is left over
     fitting    calls that were replayed, or changed nothing: their writes are over
@@ -229,109 +232,117 @@ class Explained:
     formatted  True if a formatter has changed lines of the calls
     """
 
-    __slots__ = ("parts", "fitting", "unfitting", "formatted")
-
-    def __init__(self) -> None:
-        self.parts: list[Part] = []
+    def __init__(self, before: bytes | None, after: bytes | None, calls: Calls):
         self.fitting: list[Any] = []
         self.unfitting: list[Any] = []
         self.formatted = False
+        self._before, self._after = before, after
+        made = self._replayed(calls, is_noted=True)
+        if self._last(made) != after and not _is_laid_out(before, self._last(made), after):
+            made = self._without_unmade(made, calls)
+        self.parts = [Part(calls[index][0], content) for index, content in made]
+        self.fitting += [calls[index][0] for index, _content in made]
+        last = self._last(made)
+        if self.unfitting:
+            for part, (index, _content) in zip(self.parts[:MOST_TESTED], made):
+                if self._last(self._replayed(calls, without=index)) == last:
+                    part.others = list(self.unfitting)
+        if last != after and made:
+            base, is_same = before, _is_laid_out(before, last, after)
+            words = Words(before or b"", after or b"")
+            for part, (index, content) in zip(self.parts, made):
+                is_evident = _is_evident(base, content, after, words)
+                part.is_sure = is_same or is_evident or self._is_needed(made, calls, index)
+                base = content
+            self._add_formatted()
+        # The last parts. The first of them has the lines of all earlier ones: any of their calls may be its own.
+        few = self.parts[-MOST_CALLS:]
+        for part in self.parts[:-MOST_CALLS]:
+            few[0].others += [part.call, *part.others]
+            few[0].is_sure = few[0].is_sure and part.is_sure
+        self.parts = few
 
+    def _last(self, made: Made) -> bytes | None:
+        if not made:
+            return self._before
+        return made[-1][1]
 
-def explain(
-    before: bytes | None, after: bytes | None, calls: Sequence[tuple[Any, Replay, bool]]
-) -> Explained:  # fmt: skip
-    """Part the step from `before` to `after`; None: no file.
+    def _replayed(self, calls: Calls, without: int = -1, is_noted: bool = False) -> Made:
+        """Return ``[(index of the call, content after it)]`` of the calls that change something.
 
-    `calls`: ``[(value, replay, may be made later)]`` in the order of time.
-    """
-    found = Explained()
-    made = _replayed(before, after, calls, found)
-    if _last(before, made) != after and not _is_laid_out(before, _last(before, made), after):
-        made = _without_unmade(before, after, made, calls, found)
-    found.parts = [Part(calls[index][0], content) for index, content in made]
-    found.fitting += [calls[index][0] for index, _content in made]
-    last = _last(before, made)
-    if found.unfitting:
-        for part, (index, _content) in zip(found.parts[:MOST_TESTED], made):
-            if _last(before, _replayed(before, after, calls, None, without=index)) == last:
-                part.others = list(found.unfitting)
-    if last != after and made:
-        base, is_same = before, _is_laid_out(before, last, after)
-        words = Words(before or b"", after or b"")
-        for part, (index, content) in zip(found.parts, made):
-            is_evident = _is_evident(base, content, after, words)
-            part.is_sure = is_same or is_evident or _is_needed(before, after, made, calls, index)
+        `without`: index of a call to leave out. `is_noted`: note the others that fit, and those that do not.
+        """
+        made: Made = []
+        content = self._before
+        for index, (call, replay, _is_open) in enumerate(calls):
+            options = [content]
+            if index != without:
+                options = replay(content)
+            if not options:
+                if is_noted:
+                    self.unfitting.append(call)
+                continue
+            best = options[0]
+            if self._after in options:
+                best = self._after
+            elif len(options) > 1:
+                wanted = _counted_lines(self._after)
+                best = min(options, key=lambda option: _distance(_counted_lines(option), wanted))
+            if best != content:
+                made.append((index, best))
+                content = best
+            elif is_noted:
+                self.fitting.append(call)
+        return made
+
+    def _without_unmade(self, made: Made, calls: Calls) -> Made:
+        """Return `made` without the calls that were never made, as far as the content that was found tells."""
+        kept = list(calls)
+        wanted, base, unmade = _counted_lines(self._after), self._before, []
+        words = Words(self._before or b"", self._after or b"")
+        for index, content in made:
+            old, new = _counted_lines(base), _counted_lines(content)
+            brought, removed = new - old, old - new
+            is_there = words.are_found(brought, removed) or _is_shown(brought, old, wanted)
+            if not is_there and _are_kept(removed, old, wanted):
+                unmade.append(index)
             base = content
-        _add_formatted(found, before, after)
-    # The last parts. The first of them has the lines of all earlier ones: any of their calls may be its own.
-    few = found.parts[-MOST_CALLS:]
-    for part in found.parts[:-MOST_CALLS]:
-        few[0].others += [part.call, *part.others]
-        few[0].is_sure = few[0].is_sure and part.is_sure
-    found.parts = few
-    return found
+        for index in unmade[:MOST_TESTED]:
+            if self._is_needed(made, kept, index):
+                continue
+            call, _replay, is_open = kept[index]
+            kept[index] = (call, lambda content: [content], is_open)
+            if not is_open:
+                self.fitting.append(call)
+            made = self._replayed(kept)
+        return made
 
+    def _is_needed(self, made: Made, calls: Calls, index: int) -> bool:
+        """Return True if the content that was found is farther away without this call: a later one may rest upon it.
 
-def _last(before: bytes | None, made: list[tuple[int, bytes | None]]) -> bytes | None:
-    if not made:
-        return before
-    return made[-1][1]
+        So it is also without a look at the layout, which a formatter may have changed in all lines.
+        """
+        if len(made) > MOST_TESTED:
+            return False
+        contents = (self._last(self._replayed(calls, without=index)), self._last(made), self._after)
+        farther, nearer, wanted = map(_counted_lines, contents)
+        if _distance(farther, wanted) <= _distance(nearer, wanted):
+            return False
+        return _distance(_lettered(farther), _lettered(wanted)) > _distance(_lettered(nearer), _lettered(wanted))
 
-
-def _replayed(
-    before: bytes | None, after: bytes | None, calls: Sequence[tuple[Any, Replay, bool]], found: Explained | None,
-    without: int = -1,
-) -> list[tuple[int, bytes | None]]:  # fmt: skip
-    """Return ``[(index of the call, content after it)]`` of the calls that change something."""
-    made: list[tuple[int, bytes | None]] = []
-    content = before
-    for index, (call, replay, _is_open) in enumerate(calls):
-        options = [content]
-        if index != without:
-            options = replay(content)
-        if not options:
-            if found is not None:
-                found.unfitting.append(call)
-            continue
-        best = options[0]
-        if after in options:
-            best = after
-        elif len(options) > 1:
-            wanted = _counted_lines(after)
-            best = min(options, key=lambda option: _distance(_counted_lines(option), wanted))
-        if best != content:
-            made.append((index, best))
-            content = best
-        elif found is not None and index != without:
-            found.fitting.append(call)
-    return made
-
-
-def _without_unmade(
-    before: bytes | None, after: bytes | None, made: list[tuple[int, bytes | None]],
-    calls: Sequence[tuple[Any, Replay, bool]], found: Explained,
-) -> list[tuple[int, bytes | None]]:  # fmt: skip
-    """Return `made` without the calls that were never made, as far as the content that was found tells."""
-    kept = list(calls)
-    wanted, base, unmade = _counted_lines(after), before, []
-    words = Words(before or b"", after or b"")
-    for index, content in made:
-        old, new = _counted_lines(base), _counted_lines(content)
-        brought, removed = new - old, old - new
-        is_there = words.are_found(brought, removed) or _is_shown(brought, old, wanted)
-        if not is_there and _are_kept(removed, old, wanted):
-            unmade.append(index)
-        base = content
-    for index in unmade[:MOST_TESTED]:
-        if _is_needed(before, after, made, kept, index):
-            continue
-        call, _replay, is_open = kept[index]
-        kept[index] = (call, lambda content: [content], is_open)
-        if not is_open:
-            found.fitting.append(call)
-        made = _replayed(before, after, kept, None)
-    return made
+    def _add_formatted(self) -> None:
+        """Add a part with the changes of the calls' own lines that a formatter may have made, if there are any."""
+        last = self.parts[-1]
+        if last.content is None or self._after is None:
+            return
+        own, base = Counter[bytes](), self._before
+        for part in self.parts:
+            own |= _counted_lines(part.content) - _counted_lines(base)
+            base = part.content
+        made = b"".join(laid_out(split_lines(last.content), split_lines(self._after), own))
+        if made != last.content:
+            self.formatted = True
+            self.parts.append(Part(last.call, made, is_layout=True))
 
 
 def _is_laid_out(before: bytes | None, content: bytes | None, after: bytes | None) -> bool:
@@ -350,7 +361,7 @@ def _is_evident(base: bytes | None, content: bytes | None, after: bytes | None, 
     return not brought and all(wanted[line] < old[line] for line in removed) and not _are_kept(removed, old, wanted)
 
 
-def _is_shown(brought: CountedLines, old: CountedLines, wanted: CountedLines) -> bool:
+def _is_shown(brought: Lines, old: Lines, wanted: Lines) -> bool:
     """Return True if one of these lines is there more often than before, perhaps in another layout."""
     if any(wanted[line] > old[line] for line in brought):
         return True
@@ -358,7 +369,7 @@ def _is_shown(brought: CountedLines, old: CountedLines, wanted: CountedLines) ->
     return any(after[letters] > before[letters] for letters in _lettered(brought))
 
 
-def _are_kept(removed: CountedLines, old: CountedLines, wanted: CountedLines) -> bool:
+def _are_kept(removed: Lines, old: Lines, wanted: Lines) -> bool:
     """Return True if all of these lines are there as often as before, perhaps in another layout."""
     if all(wanted[line] >= old[line] for line in removed):
         return True
@@ -366,54 +377,18 @@ def _are_kept(removed: CountedLines, old: CountedLines, wanted: CountedLines) ->
     return bool(gone) and all(after[letters] >= before[letters] for letters in gone)
 
 
-def _lettered(lines: CountedLines) -> CountedLines:
+def _lettered(lines: Lines) -> Lines:
     """Return the lines by their letters and digits alone, without those that have none."""
-    found: CountedLines = Counter()
+    found: Lines = Counter()
     for line, count in lines.items():
         found[letters_of(line)] += count
     del found[b""]
     return found
 
 
-def _is_needed(
-    before: bytes | None, after: bytes | None, made: list[tuple[int, bytes | None]],
-    calls: Sequence[tuple[Any, Replay, bool]], index: int,
-) -> bool:  # fmt: skip
-    """Return True if the content that was found is farther away without this call: a later one may rest upon it.
-
-    So it is also without a look at the layout, which a formatter may have changed in all lines.
-    """
-    if len(made) > MOST_TESTED:
-        return False
-    without = _replayed(before, after, calls, None, without=index)
-    contents = (_last(before, without), _last(before, made), after)
-    farther, nearer, wanted = map(_counted_lines, contents)
-    if _distance(farther, wanted) <= _distance(nearer, wanted):
-        return False
-    return _distance(_lettered(farther), _lettered(wanted)) > _distance(_lettered(nearer), _lettered(wanted))
-
-
-def _counted_lines(content: bytes | None) -> CountedLines:
+def _counted_lines(content: bytes | None) -> Lines:
     return Counter(split_lines(content or b""))
 
 
-def _distance(one: CountedLines, other: CountedLines) -> int:
+def _distance(one: Lines, other: Lines) -> int:
     return sum(((one - other) + (other - one)).values())
-
-
-# ------------------------------------------------------------------------------------------- formatters
-
-
-def _add_formatted(found: Explained, before: bytes | None, after: bytes | None) -> None:
-    """Add a part with the changes of the calls' own lines that a formatter may have made, if there are any."""
-    last = found.parts[-1]
-    if last.content is None or after is None:
-        return
-    own, base = Counter[bytes](), before
-    for part in found.parts:
-        own |= _counted_lines(part.content) - _counted_lines(base)
-        base = part.content
-    made = b"".join(laid_out(split_lines(last.content), split_lines(after), own))
-    if made != last.content:
-        found.formatted = True
-        found.parts.append(Part(last.call, made, is_layout=True))

@@ -1,4 +1,4 @@
-"""The lines of a file, and the authors of each: a fold over the steps of the file (``base``).
+"""The lines of a file, and the authors of each: a fold over the steps of the file (``steps``).
 
 The fold begins at the last version that equals the last commit, or at the first one. Each step's difference marks its
 new lines, and the committed lines that it removed, with the step's authors. The difference of a step is small, so that
@@ -20,6 +20,7 @@ import os
 import stat
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, committed_text, is_as_committed
@@ -27,9 +28,8 @@ from swarm_hook_core.paths import FolderOf
 from swarm_hook_core.traces import UNDO
 from swarm_hook_core.traces.changed_lines import equal_parts, split_lines
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import PERSON, Author
 from swarm_hook_core.traces.versions.layout import Sources, words_of
-from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.notes import PERSON, Author, Notes
 from swarm_hook_core.traces.versions.steps import History, Moment, Step, contents_since
 from swarm_hook_core.watching.records import read
 
@@ -73,7 +73,7 @@ class Line:
         return self.authors[0] if len(self.authors) == 1 else None
 
 
-class Change:
+class Change(NamedTuple):
     """One place where the file differs from the last commit.
 
     old, new      index of the first line there, in the commit and in the present file
@@ -81,26 +81,15 @@ class Change:
     added         lines of the present file
     """
 
-    __slots__ = ("old", "new", "removed", "added")
-
-    def __init__(self, old: int, new: int, removed: list[Line], added: list[Line]):
-        self.old = old
-        self.new = new
-        self.removed = removed
-        self.added = added
+    old: int
+    new: int
+    removed: list[Line]
+    added: list[Line]
 
     @property
     def authors(self) -> list[Author]:
         """All that may have taken part, without repeats."""
         return list(dict.fromkeys(author for line in (*self.removed, *self.added) for author in line.authors))
-
-
-def lines_of(path: str, committed: bytes | None = None, notes: Notes | None = None) -> list[Line]:
-    """Return the lines of the file at `path`, links resolved; empty for a missing file. Raises NoLines, OSError.
-
-    `committed`, `notes`: as of a `Fold`.
-    """
-    return Fold(path, committed, notes=notes).lines()
 
 
 class Element:
@@ -174,17 +163,15 @@ class Fold:
         self.removed: list[Element] = []  # in the order of their removal
         self.alive: list[Element] = []
         self.hunks: list[Hunk] = []
-        self._known_pairs: list[tuple[int, int]] | None = None  # once the fold is over
         self._known_lines: list[Line] = []
         self._known_changes: list[Change] | None = None
-        self._known_removed: dict[bytes, list[Element]] | None = None
         self.writers = history.writers()
         self._follow(history)
 
     def lines(self) -> list[Line]:
         """Return the present lines."""
         if not self._known_lines:
-            committed = {new: old for old, new in self._pairs()}
+            committed = {new: old for old, new in self._pairs}
             self._known_lines = [
                 Line(one.text, (), one.ended_by or one.authors or (PERSON,), committed[index])
                 if index in committed
@@ -197,7 +184,7 @@ class Fold:
         """Return the places where the present lines differ from the commit."""
         if self._known_changes is None:
             found, old, new, lines = [], 0, 0, self.lines()
-            for old_end, new_end in [*self._pairs(), (len(self.head), len(lines))]:
+            for old_end, new_end in [*self._pairs, (len(self.head), len(lines))]:
                 if old < old_end or new < new_end:
                     removed = [self.removed_line(index) for index in range(old, old_end)]
                     found.append(Change(old, new, removed, lines[new:new_end]))
@@ -286,7 +273,7 @@ class Fold:
                 else:
                     added.append(Element(text, authors))
             if removed or added:
-                self.hunks.append(Hunk(_last(alive), removed, added))
+                self.hunks.append(Hunk(next(reversed(alive), None), removed, added))
             alive += added
             old, new = old_start + size, new_start + size
             kept = self.alive[old_start:old]
@@ -404,13 +391,9 @@ class Fold:
 
     # ------------------------------------------------------------------------------------------- the commit
 
+    @cached_property
     def _pairs(self) -> list[tuple[int, int]]:
-        """Return ``[(index in the commit, index in the present file)]`` of the committed lines, in order."""
-        if self._known_pairs is None:
-            self._known_pairs = self._paired()
-        return self._known_pairs
-
-    def _paired(self) -> list[tuple[int, int]]:
+        """``[(index in the commit, index in the present file)]`` of the committed lines, in order."""
         known = [(one.head, index) for index, one in enumerate(self.alive) if one.head is not None]
         heads = [head for head, _index in known]
         parts = _equal_parts(sorted(heads), heads)  # undos may have brought lines back at other places
@@ -455,22 +438,18 @@ class Fold:
 
         It may have come, been committed and gone since the first version: then it is an equal line of the steps.
         """
-        same = self._removed_texts().get(self.compared([self.head[index]])[0], [])
+        same = self._removed_texts.get(self.compared([self.head[index]])[0], [])
         own = [one for one in same if one.head == index]
         later = own or [one for one in same if one.head is None]
         return later or [one for one in self.removed if one.head == index]
 
+    @cached_property
     def _removed_texts(self) -> dict[bytes, list[Element]]:
-        """Return the lines that the steps removed, by their text as it is compared. Asked once the fold is over."""
-        if self._known_removed is None:
-            self._known_removed = {}
-            for one in self.removed[self.before_steps :]:
-                self._known_removed.setdefault(self.compared([one.text])[0], []).append(one)
-        return self._known_removed
-
-
-def _last(lines: Sequence[Element]) -> Element | None:
-    return lines[-1] if lines else None
+        """The lines that the steps removed, by their text as it is compared. Asked once the fold is over."""
+        found: dict[bytes, list[Element]] = {}
+        for one in self.removed[self.before_steps :]:
+            found.setdefault(self.compared([one.text])[0], []).append(one)
+        return found
 
 
 def _merged(*authors: Authors) -> Authors:

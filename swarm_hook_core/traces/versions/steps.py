@@ -2,13 +2,13 @@
 
 A call *may have made* a step if it was let pass before the step's end and was not over before its beginning.
 
-- **Write tools.** The input of the call tells the content after it (``inputs``, ``replay``). The step is parted there:
+- **Write tools.** The input of the call tells the content after it (``replay``). The step is parted there:
   what the inputs explain is the calls', whenever the writes were made; what is left over is a person's, or that of a
   command that ran then (``layout``).
 - **Commands that were read**, and those that redirect into the file: the file's state before them is noted, and its
   content kept. A change in the time of the call is the call's; if another session's command of the third kind may have
   run then, too, it is either's.
-- **Saves** that an editor reports are a person's, whatever ran at that time (``acts``).
+- **Saves** that an editor reports are a person's, whatever ran at that time (``notes``).
 - **Other commands.** A change in the time between a command and its end, as the hook after it has noted it, is that
   command's if the content right before it is known (``keeping``), and if no other session had a call at that time,
   nor a call since the content before that may have written the file. Else a person may have made it, too: before the
@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
@@ -31,20 +31,21 @@ from swarm_hook_core.state import read_private
 from swarm_hook_core.traces import NO_FILE, UNDO, journal_name
 from swarm_hook_core.traces.changed_lines import split_lines
 from swarm_hook_core.traces.journal import SLACK_NS, Entry
-from swarm_hook_core.traces.versions.acts import (
+from swarm_hook_core.traces.versions.layout import Explained, brings_words, laid_out
+from swarm_hook_core.traces.versions.notes import (
     PERSON,
     PERSONS,
     SAVED,
     SAVING,
     Act,
-    Acts,
     Author,
+    Notes,
+    PlaceNotes,
+    acts_on,
     authors_of,
     joined,
     number_in,
 )
-from swarm_hook_core.traces.versions.layout import Explained, brings_words, explain, laid_out
-from swarm_hook_core.traces.versions.notes import Notes, PlaceNotes
 from swarm_hook_core.traces.versions.replay import contents_after, is_whole, source_of
 from swarm_hook_core.traces.versions.stored import Version
 
@@ -127,9 +128,8 @@ class History:
         self._notes = (notes or Notes()).of(os.path.dirname(path))
         versions = [one for one in self._notes.versions(path) if not until_ns or one.at_ns <= until_ns]
         self._versions = versions
-        acts = Acts(path, self._notes, versions)
-        self.acts = acts.known
-        self._commands = acts.commands
+        self.acts = acts_on(path, self._notes, versions)
+        self._commands = self._notes.commands
         self._states = _States(path, self._notes)
         known = [self._moment(one) for one in versions if one.is_whole]
         if not until_ns:
@@ -174,7 +174,13 @@ class History:
         if before.tool == SAVING and after.tool == SAVED and before.journal == after.journal == PERSONS:
             self._go_to(after, (PERSON,))
             return
-        acts = [act for act in self.acts if act.at_ns < after.at_ns and not act.is_over and _lasts_at(act, before)]
+        acts = [
+            act
+            for act in self.acts
+            if act.at_ns < after.at_ns and not act.is_over
+            # It may not have been over then: a mark of its end lags behind, but an input tells its own write.
+            and act.end_ns + SLACK_NS * bool(act.input) > before.at_ns
+        ]  # fmt: skip
         found = self._explained(before, after, acts)
         if found is None:
             if len(acts) == 1:
@@ -259,7 +265,7 @@ class History:
         if old == new:
             return None
         calls = [(act, self._replay(act), act.end_ns >= after.at_ns) for act in acts if act.input]
-        return explain(old, new, calls)
+        return Explained(old, new, calls)
 
     def _replay(self, act: Act) -> Callable[[bytes | None], list[bytes | None]]:
         """Return the function that computes the possible contents after the call from the one before it."""
@@ -369,7 +375,8 @@ class History:
 
         None if such a time is not known.
         """
-        if after.changed_ns is None or not all(act.late_ns for act in acts) or _hides_changes(before, acts):
+        hides_changes = any(act.at_ns > before.at_ns and not act.has_state for act in acts)  # those before itself
+        if after.changed_ns is None or not all(act.late_ns for act in acts) or hides_changes:
             return None
         changes = [*self._states.between(before.at_ns, after.at_ns), after.changed_ns]
         if not after.exists:
@@ -422,16 +429,6 @@ class _States:
         """Return the times of change noted by calls between the two times."""
         start, end = bisect_right(self._changes, (since_ns, 1 << 63)), bisect_left(self._changes, (until_ns,))
         return [changed_ns for _at_ns, changed_ns in self._changes[start:end]]
-
-
-def _lasts_at(act: Act, before: Moment) -> bool:
-    """Return True if the call may not have been over then. A mark of its end has a file's time: it lags behind."""
-    return act.end_ns + SLACK_NS * bool(act.input) > before.at_ns  # an input tells its own write
-
-
-def _hides_changes(before: Moment, acts: Iterable[Act]) -> bool:
-    """Return True if one of these calls may hide a change that was made between `before` and itself."""
-    return any(act.at_ns > before.at_ns and not act.has_state for act in acts)
 
 
 def _content_of(moment: Moment) -> bytes | None:

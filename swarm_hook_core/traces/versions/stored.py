@@ -23,8 +23,7 @@ from swarm_hook_core.traces import (
     traces_dir,
     version_path,
 )  # fmt: skip
-from swarm_hook_core.traces.versions import CONTENT, NO_FILE
-from swarm_hook_core.traces.versions.locked import facts_in, is_of, read_name, split_name
+from swarm_hook_core.traces.versions import CONTENT, NO_FILE, facts_in, is_of, read_name, split_name
 
 ENDED = "%journal"  # the journal of a session that has ended, in the folder of its versions
 LONGEST_PATH = 16384  # bytes
@@ -199,7 +198,7 @@ def _long_paths(place: str, session: str, names: list[str]) -> dict[str, str]:
 
 def journals_of(place: str) -> dict[str, bytes]:
     """Return ``{file name: entries}`` of the journals in `place`, also of sessions that have ended."""
-    from swarm_hook_core.traces.told_ends import with_mark  # slow to load, and a cleaning does without
+    from swarm_hook_core.traces.transcript import with_mark  # slow to load, and a cleaning does without
 
     found: dict[str, bytes] = {}
     for name, path in journal_files(place):

@@ -10,8 +10,8 @@ from time import localtime, strftime
 from typing import Any, NamedTuple
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-from swarm_hook_core.traces.versions.acts import PERSON, Author
 from swarm_hook_core.traces.versions.lines import Line, NoLines
+from swarm_hook_core.traces.versions.notes import PERSON, Author
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.answers.people import short
 from swarm_mcp.answers.size import width

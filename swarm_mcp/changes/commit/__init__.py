@@ -19,7 +19,7 @@ from typing import NamedTuple
 from swarm_hook_core.repository import Tree, tree_over
 from swarm_hook_core.traces import place_of, state_of
 from swarm_hook_core.traces.journal import owner_of
-from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.notes import Author
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_mcp.changes.authorship import committed
 from swarm_mcp.changes.commit.apart import Git, differing, literal, split

@@ -17,9 +17,8 @@ from collections.abc import Callable, Sequence
 
 from swarm_hook_core.paths import FolderOf
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import PERSON, Author, joined
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
-from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.notes import PERSON, Author, Notes, joined
 from swarm_hook_core.traces.versions.steps import IS_PROGRAM, History, Moment
 from swarm_hook_core.watching.records import read
 from swarm_mcp.changes.commit.apart import Git

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from swarm_hook_core.traces import state_of
-from swarm_hook_core.traces.versions.acts import Author, joined
-from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.notes import Author, Notes, joined
 from swarm_mcp.changes.commit.apart import NO_FILE, Git, split
 from swarm_mcp.changes.commit.parts import Place, mode_writers, place_of, writers_of
 from swarm_mcp.changes.dirty import SUBMODULE

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from swarm_hook_core.repository import Tree
-from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.notes import Author
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.changes.owners import PERSONS, Owners
 from swarm_mcp.changes.tries.folder import place_of

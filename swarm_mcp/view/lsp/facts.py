@@ -12,7 +12,7 @@ from swarm_hook_core.naming import UNNAMED, agent_name
 from swarm_hook_core.repository import Tree, tree_over
 from swarm_hook_core.traces.changed_lines import equal_parts
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import Content, has_sessions, note_save
+from swarm_hook_core.traces.versions.notes import Content, has_sessions, note_save
 from swarm_hook_core.untrusted_text import NOTE, cut
 from swarm_hook_core.watching.records import Snapshot, read_resolved
 from swarm_mcp.answers.incidents import through

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from swarm_hook_core.naming import UNNAMED, session_name
 from swarm_hook_core.repository import Tree, tree_over
 from swarm_hook_core.traces import journal, place_of
-from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.notes import Author
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import Happening

@@ -13,7 +13,7 @@ import pytest
 from support.edits_model import Edits
 
 from swarm_hook_core.traces.versions import lines
-from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.notes import Author
 from swarm_hook_core.traces.versions.steps import Moment, Step
 from swarm_mcp.changes.dirty import PLAIN, DirtyFile
 from swarm_mcp.changes.patch import result_of

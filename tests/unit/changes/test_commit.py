@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from support.commits import commits, git, refusal
-from support.traced import Player, checkout, notes_an_end
+from support.traced import Player, checkout, lines_of, notes_an_end
 from support.world import ready_store, some_time_passes
 
 from swarm_hook_core.traces import INPUTS
 from swarm_hook_core.traces.versions import replay
-from swarm_hook_core.traces.versions.lines import lines_of
 from swarm_mcp.changes.planning import plan_session
 
 pytestmark = pytest.mark.slow

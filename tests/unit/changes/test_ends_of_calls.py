@@ -8,13 +8,13 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from support.traced import lines_of
 from support.world import TEXT, Agent, World
 
 from swarm_hook_core.state import ended_mark
 from swarm_hook_core.traces import LOOK, journal_name, place_of, version_path
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.traces.versions import keep
-from swarm_hook_core.traces.versions.lines import lines_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
 

@@ -14,15 +14,14 @@ import pytest
 from support.commits import git, hook, of
 from support.files import folder_at, text_at
 from support.swapped import Swap
+from support.traced import lines_of
 from support.world import TEXT, Agent, World
 
 from swarm_hook_core import paths
 from swarm_hook_core.paths import BeyondLink
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import state_of
-from swarm_hook_core.traces.versions import keep
-from swarm_hook_core.traces.versions.lines import lines_of
-from swarm_hook_core.traces.versions.locked import Kept
+from swarm_hook_core.traces.versions import Kept, keep
 from swarm_hook_core.traces.versions.stored import contents_below
 from swarm_hook_core.watching.records import read_resolved
 from swarm_mcp.changes.commit import apart

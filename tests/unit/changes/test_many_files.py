@@ -78,7 +78,7 @@ QUESTIONS: dict[str, Callable[[ManyFiles], Any]] = {
 
 
 def test_each_question_reads_and_asks_as_often_about_twice_as_many_files(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(file_changes, "SECONDS", 600.0)
+    monkeypatch.setattr(file_changes, "LINES_SECONDS", 600.0)
     counts: dict[str, list[Counter[str]]] = {name: [] for name in QUESTIONS}
     grounds = [ManyFiles(tmp_path / str(number), number, shared=number) for number in (FEW, MANY)]
     for many in grounds:
@@ -94,7 +94,7 @@ def test_each_question_reads_and_asks_as_often_about_twice_as_many_files(tmp_pat
 @pytest.mark.sampled
 @pytest.mark.parametrize("command", ["git checkout .", "git stash", "git add -A"])
 def test_a_refusal_compares_the_first_of_very_many_files_alone(tmp_path: Path, monkeypatch, command: str) -> None:
-    monkeypatch.setattr(file_changes, "SECONDS", 600.0)
+    monkeypatch.setattr(file_changes, "LINES_SECONDS", 600.0)
     monkeypatch.setattr(sweeps, "MOST_LOOKED", 8)
     many, counts = ManyFiles(tmp_path, FEW, shared=3), []
 
@@ -134,7 +134,7 @@ MOST_GITS = {
 @pytest.mark.parametrize("command", MOST_GITS)
 @pytest.mark.sampled
 def test_a_check_asks_git_once_about_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    monkeypatch.setattr(file_changes, "SECONDS", 600.0)
+    monkeypatch.setattr(file_changes, "LINES_SECONDS", 600.0)
     many = ManyFiles(tmp_path, FEW, shared=2)
     with counted() as found:
         many.sessions[1].ask("Bash", {"command": command})

@@ -9,11 +9,11 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
+from support.traced import lines_of
 from support.world import Agent, World, file_times_catch_up, some_time_passes
 
 from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent
-from swarm_hook_core.traces.versions.lines import lines_of
 from swarm_mcp.changes.undoing import Undoing
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]

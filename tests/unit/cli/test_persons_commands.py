@@ -13,8 +13,8 @@ from support.terminals import Terminal
 from support.world import Agent, World
 
 from swarm_hook_core.process import start_time
-from swarm_hook_core.traces.versions.acts import PERSON
 from swarm_hook_core.traces.versions.lines import Fold
+from swarm_hook_core.traces.versions.notes import PERSON
 
 pytestmark = pytest.mark.slow
 

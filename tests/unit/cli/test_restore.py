@@ -14,9 +14,8 @@ from support.traced import Player, checkout
 
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.state import state_dir
-from swarm_hook_core.traces import PATH
-from swarm_hook_core.traces.versions import pruning
-from swarm_hook_core.traces.versions.locked import Kept
+from swarm_hook_core.traces import PATH, pruning
+from swarm_hook_core.traces.versions import Kept
 
 pytestmark = pytest.mark.slow
 
@@ -107,7 +106,7 @@ def test_the_list_of_all_files_has_what_was_kept_without_a_lock(ground: Ground, 
     assert of_file["id"] == listed["id"]
     assert ground.swarm("restore", str(inside), "--id", listed["id"]).code == 0
     assert inside.read_text() == "f was here\n"
-    pruning.prune(time.time() + pruning.AGE_SECONDS + 7200)
+    pruning.prune_versions(time.time() + pruning.AGE_SECONDS + 7200)
     assert copies() == [] == os.listdir(Path(state_dir(), "kept"))
 
 
@@ -140,7 +139,7 @@ def test_the_list_has_files_whose_path_is_too_long_for_a_name(ground: Ground, ch
     Player("codex", work).writes(f"{deep}/written", "mine\n")
     listed = ground.swarm("restore", "--list", "--json", cwd=work).json
     assert {one["file"] for one in listed} == {str(work / deep / "locked"), str(work / deep / "written")}
-    pruning.prune(time.time() + pruning.AGE_SECONDS + 7200)
+    pruning.prune_versions(time.time() + pruning.AGE_SECONDS + 7200)
     assert not list(Path(state_dir(), "kept").glob("*/locked.files")), "the note of the path has gone, too"
 
 

@@ -112,7 +112,7 @@ def played(world: World, scene: Scene, runtime: str) -> Agent:
 def test_an_advised_command_names_the_session_s_own_files_and_passes(
     name: str, runtime: str, world: World, limits: Limits
 ) -> None:
-    limits(file_changes, SECONDS=60.0)
+    limits(file_changes, LINES_SECONDS=60.0)
     scene = SCENES[name]
     me = played(world, scene, runtime)
     mixed_or_own = {f"{one}.txt" for one in (*scene.changed.split(), *scene.new.split()) if "b" in one}

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from support.altered import Limits
 from support.files import program_at
-from support.traced import Player, git, notes_an_end
+from support.traced import Player, git, lines_of, notes_an_end
 from support.world import saves, some_time_passes
 
 from swarm_hook_core import traces
 from swarm_hook_core.traces import journal, keeping, rewinds, seen
 from swarm_hook_core.traces.pruning import forget
-from swarm_hook_core.traces.versions import acts
-from swarm_hook_core.traces.versions.lines import Change, Fold, Line, NoLines, lines_of
+from swarm_hook_core.traces.versions import notes
+from swarm_hook_core.traces.versions.lines import Change, Fold, Line, NoLines
 from swarm_hook_core.traces.versions.stored import versions_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
@@ -436,7 +436,7 @@ def test_a_late_write_is_the_session_s_if_its_input_is_known(is_known: bool, wor
     me, file = Player("codex", work), work / "notes.md"
     me.edits("notes.md", "alpha", "ONE")
     assert owners(file, me)[0] == "ONE=0"
-    limits(acts, OWN_NS=-(10**9))  # the write seems to be late
+    limits(notes, OWN_NS=-(10**9))  # the write seems to be late
     assert owners(file, me)[0] == ("ONE=0" if is_known else "ONE=0|?")
 
 
@@ -462,13 +462,13 @@ def test_without_a_noted_end_a_command_is_over_soon(work: Path, limits: Limits) 
     me, file = Player("copilot", work), work / "notes.md"
     me.runs("sed -i s/alpha/ONE/ notes.md")
     assert owners(file, me)[0] == "ONE=0"
-    limits(acts, OWN_NS=-(10**9))  # the change seems to be late
+    limits(notes, OWN_NS=-(10**9))  # the change seems to be late
     assert owners(file, me)[0] == "ONE=0|?"
 
 
 @pytest.mark.parametrize("is_noted", [True, False])
 def test_after_a_noted_end_a_command_has_no_time_of_grace(is_noted: bool, limits, me: Player, file: Path) -> None:
-    limits(acts, OWN_NS=1 << 60)
+    limits(notes, OWN_NS=1 << 60)
     me.runs("echo MINE >> notes.md")
     if is_noted:
         notes_an_end()

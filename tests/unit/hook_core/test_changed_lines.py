@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.altered import Limits
 from support.files import folder_at, text_at
+from support.traced import lines_of
 from support.world import World
 
 from swarm_hook_core.state import make_private
@@ -30,8 +31,7 @@ from swarm_hook_core.traces import (
 from swarm_hook_core.traces.changed_lines import are_kept, merge, shown, split_lines
 from swarm_hook_core.traces.keeping import MOST_FILES, MOST_NAMES, changed_since_kept
 from swarm_hook_core.traces.versions import keep
-from swarm_hook_core.traces.versions.layout import MOST_CALLS, explain
-from swarm_hook_core.traces.versions.lines import lines_of
+from swarm_hook_core.traces.versions.layout import MOST_CALLS, Explained
 from swarm_hook_core.traces.versions.replay import Input, Inputs, contents_after
 
 BASE = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
@@ -149,7 +149,7 @@ def appended(line: bytes) -> Any:
 def test_lines_of_the_first_of_very_many_calls_are_no_other_call_s() -> None:
     lines = [f"line {number}\n".encode() for number in range(MOST_CALLS + 3)]
     calls = [(number, appended(line), False) for number, line in enumerate(lines)]
-    found = explain(b"", b"".join(lines), calls)
+    found = Explained(b"", b"".join(lines), calls)
     assert len(found.parts) == MOST_CALLS and found.parts[-1].content == b"".join(lines)
     first = found.parts[0]
     assert {first.call, *first.others} == set(range(4)), "it has the lines of all four"
@@ -185,7 +185,7 @@ def test_a_call_that_is_still_to_come_has_removed_no_line_that_is_there_in_a_new
         ("open", lambda content: [content.replace(b"g( 2 )\n", b"")], True),
         ("made", lambda content: [content.replace(b"h( 3 )\n", b"")], False),
     ]
-    found = explain(b"f( 1 )\ng( 2 )\nh( 3 )\n", b"f(1)\ng(2)\n", calls)
+    found = Explained(b"f( 1 )\ng( 2 )\nh( 3 )\n", b"f(1)\ng(2)\n", calls)
     assert {part.call for part in found.parts} == {"made"}
 
 

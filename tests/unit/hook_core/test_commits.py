@@ -360,5 +360,5 @@ def test_without_time_the_rest_counts_as_protected(part_work: Path, monkeypatch:
     me.edits("notes.md", "alpha", "ONE")
     peer.edits("notes.md", "gamma", "TWO")
     by_swarm(part_work, me)
-    monkeypatch.setattr(file_changes, "SECONDS", 0)
+    monkeypatch.setattr(file_changes, "LINES_SECONDS", 0)
     assert me.runs("git checkout notes.md").startswith("denied: ")

@@ -18,7 +18,7 @@ from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Held, Session
 from swarm_hook_core.mcp_writers import effects_of_tool, is_writer
 from swarm_hook_core.paths import key_of
-from swarm_hook_core.traces import told_ends, transcript
+from swarm_hook_core.traces import transcript
 from swarm_hook_core.wording import duration
 
 CLAUDE = RuntimeConfig("claude-code", "CC", "swarm-cc", {"Write", "Edit"}, paths_under_keys("file_path"))
@@ -243,7 +243,7 @@ def test_a_call_whose_paths_cannot_be_read_is_no_call_without_paths() -> None:
 def test_what_is_said_of_write_tools_is_said_of_tools_that_there_are(runtime: str) -> None:
     config = config_of(runtime)
     assert config.replaces <= config.write_tools
-    assert not config.transcript or config.transcript in {*transcript.FORMS, *told_ends.FORMS}
+    assert not config.transcript or config.transcript in transcript.FORMS
 
 
 DENIED, TOLD, SILENT = "denied", "told", "silent"

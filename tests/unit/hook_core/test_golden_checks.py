@@ -363,8 +363,8 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "team that fails": (all_of(lambda s: s.team(-1), breaks("team.concern")), EDIT),
     "team that fails, closed": (all_of(lambda s: s.team(-1), closed, breaks("team.concern")), EDIT),
     # faults
-    "traces that fail": (all_of(changed, breaks("stakes.writes.judge")), WRITE),
-    "traces that fail, closed": (all_of(changed, closed, breaks("stakes.writes.judge")), WRITE),
+    "traces that fail": (all_of(changed, breaks("stakes.writes.Judgement")), WRITE),
+    "traces that fail, closed": (all_of(changed, closed, breaks("stakes.writes.Judgement")), WRITE),
     "locks that fail": (all_of(locked, breaks("lookup.Peers.on")), EDIT),
     "locks that fail, closed": (all_of(locked, closed, breaks("lookup.Peers.on")), EDIT),
     "counting that fails": (all_of(locked, breaks("denial.weigh")), EDIT),

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import pytest
 from support.altered import Limits
 from support.files import text_at
-from support.traced import Player, git, note
+from support.traced import Player, git, lines_of, note
 from support.world import World, hunks_of, patch, some_time_passes
 
 from swarm_hook_core.traces import seen
 from swarm_hook_core.traces.versions.layout import MARK, Sources, brings_words, laid_out, words_of
-from swarm_hook_core.traces.versions.lines import Fold, lines_of
+from swarm_hook_core.traces.versions.lines import Fold
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 NAME = "notes.md"

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.traced import Player, git
+from support.traced import Player, git, lines_of
 
 from swarm_hook_core import environment
-from swarm_hook_core.traces.versions.lines import lines_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 LETTERS = "alpha\nbeta\ngamma\n"

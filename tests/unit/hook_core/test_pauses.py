@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 from support.altered import Limits
 from support.fixtures import SWARM
-from support.traced import Player, notes_an_end
+from support.traced import Player, lines_of, notes_an_end
 from support.transcripts import Log
 from support.world import TEXT, saves, some_time_passes
 
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.registration import note_client
 from swarm_hook_core.state import ended_mark, make_private
-from swarm_hook_core.traces import journal_name, meetings, place_of, told_ends
+from swarm_hook_core.traces import journal_name, meetings, place_of, transcript
 from swarm_hook_core.traces.journal import read
 from swarm_hook_core.traces.pruning import forget
-from swarm_hook_core.traces.told_ends import Logs
-from swarm_hook_core.traces.versions.lines import lines_of
+from swarm_hook_core.traces.transcript import Logs
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -263,14 +262,14 @@ class Slow:
 def test_a_result_that_is_about_to_be_logged_is_waited_for(
     me: Session, work: Path, limits: Limits, monkeypatch
 ) -> None:
-    limits(told_ends, PATIENCE_NS=60 * 10**9)
+    limits(transcript, PATIENCE_NS=60 * 10**9)
     call = me.log.begins()
     assert me.edits("notes.md", "beta", "MINE") == ""
     later = Log(me.log.path.parent, me.runtime, "later")
     later.ends(call)  # it has its time now, and is on the disk later
     some_time_passes()
     save(work)
-    monkeypatch.setattr(told_ends, "time", Slow(me.log.path, later.path.read_text()))
+    monkeypatch.setattr(transcript, "time", Slow(me.log.path, later.path.read_text()))
     assert me.runs("git checkout .").startswith("denied: ")
 
 
@@ -446,9 +445,9 @@ def test_a_long_log_is_read_from_its_end(tmp_path: Path, monkeypatch: pytest.Mon
     over = it.at
     for _ in range(20):
         it.log.ends(it.log.begins(), "x" * 1000)
-    monkeypatch.setattr(told_ends, "TAILS", ((4096, 1 << 20)))
+    monkeypatch.setattr(transcript, "TAILS", ((4096, 1 << 20)))
     assert it.end_of(begun) == over
-    monkeypatch.setattr(told_ends, "TAILS", ((4096, 8192)))
+    monkeypatch.setattr(transcript, "TAILS", ((4096, 8192)))
     assert it.end_of(begun) == 0, "too far back"
     assert it.end_of(it.at - 0.5) == it.at
 

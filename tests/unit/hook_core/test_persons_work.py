@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from support.files import folder_at, text_at
 from support.sessions import captured, run
-from support.traced import Player, git, lost_in, notes_an_end
+from support.traced import Player, git, lines_of, lost_in, notes_an_end
 from support.world import commit_all, saves, some_time_passes, typed
 
-from swarm_hook_core.traces.versions import acts, pruning
-from swarm_hook_core.traces.versions.lines import lines_of
+from swarm_hook_core.traces import pruning
+from swarm_hook_core.traces.versions import notes
 from swarm_hook_core.watching.records import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
@@ -74,9 +74,9 @@ def test_a_command_that_would_lose_a_person_s_work_is_denied_to_a_session_that_i
 
 def saved(path: Path, text: str) -> None:
     """Save a file as an editor does that reports it (`swarm-mcp lsp`)."""
-    before = acts.Content(time.time_ns(), *read(str(path)))
+    before = notes.Content(time.time_ns(), *read(str(path)))
     path.write_text(text)
-    acts.note_save(str(path), before, acts.Content(time.time_ns(), *read(str(path))))
+    notes.note_save(str(path), before, notes.Content(time.time_ns(), *read(str(path))))
 
 
 @pytest.mark.parametrize("is_written_by_session", [False, True])
@@ -306,7 +306,7 @@ def test_ignored_files_are_not_protected_but_kept(me: Player, work: Path) -> Non
     (work / ".gitignore").write_text(".env\n")
     (work / ".env").write_text("KEY=1\n")
     assert me.runs("rm .env") == "" and not (work / ".env").exists()
-    pruning.prune(time.time())
+    pruning.prune_versions(time.time())
     assert lost_in(work) == {".env": b"KEY=1\n"}
 
 

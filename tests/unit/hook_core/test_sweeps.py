@@ -17,12 +17,10 @@ from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.programs.git import listings, uncommitted
-from swarm_hook_core.stakes import files, stash
-from swarm_hook_core.stakes.files import Changed, Stake
-from swarm_hook_core.stakes.owners import OWN, Author, Authors
+from swarm_hook_core.stakes import owners, stash
+from swarm_hook_core.stakes.owners import OWN, Author, Authors, Changed, Stake
 from swarm_hook_core.stakes.sweeps import Sweeps
 from swarm_hook_core.traces import (
-    committed,
     file_changes,
     journal_name,
     place_of,
@@ -326,7 +324,7 @@ SAID_BY_GIT_ALONE = ("git -c rebase.autoStash=true rebase feature", "git commit 
 @pytest.mark.parametrize("level", ["keep", "turn"])
 def test_where_git_does_not_say_in_time_the_trace_alone_decides(beside, limits, level: str):
     here = beside(level)
-    limits(files, SECONDS=-AMPLE)
+    limits(owners, SECONDS=-AMPLE)
     for command in rows(LOSES + TAKES):
         if command == "git mv b.txt c.txt":  # its words say all that there is to know
             assert "Git did not" not in "".join(here.asked(command))
@@ -342,8 +340,8 @@ def test_where_git_does_not_say_in_time_the_trace_alone_decides(beside, limits, 
 def test_where_git_answers_nothing_at_all_a_known_change_is_kept(work, limits):
     me, peer = traced.Player("codex", work), traced.Player("claude-code", work)
     peer.edits("notes.md", "beta", "PEER")
-    limits(files, SECONDS=0.0)
-    limits(committed, SECONDS=0.0)
+    limits(owners, SECONDS=0.0)
+    limits(file_changes, SECONDS=0.0)
     limits(collisions, GIT_SECONDS=0.0)
     for command in (
         "git checkout .",
@@ -390,7 +388,7 @@ def test_a_commit_of_shared_files_is_told_before_the_lines_of_all_files(tmp_path
 
 def slow_lines(limits, monkeypatch) -> list[str]:
     """Have the lines of each file take two seconds. Return the growing list of the files looked up."""
-    limits(file_changes, SECONDS=0.5)
+    limits(file_changes, LINES_SECONDS=0.5)
     clock, looked_up, changes_of = [100.0], [], FileChanges.of
 
     def slow(changes: FileChanges, path: str, seconds: float):

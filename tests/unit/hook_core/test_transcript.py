@@ -38,7 +38,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def shown(written: Blocks, file: Path, agent: str = "", id: str = "") -> bool:
-    call = SimpleNamespace(folder=str(file.parent), agent=agent, transcript=str(written.path), id=id)
+    call = SimpleNamespace(folder=str(file.parent), session_id="", agent=agent, transcript=str(written.path), id=id)
     config = SimpleNamespace(transcript=written.form)  # type: ignore[attr-defined]
     return Transcript(config, call).has_shown(str(file), os.path.realpath(file))
 
@@ -198,7 +198,7 @@ def test_large_files_are_not_compared(written: Blocks, file: Path, limits: Limit
 def test_what_takes_long_ends(written: Blocks, file: Path, limits: Limits) -> None:
     written.reads(file)
     limits(transcript, MOST_SECONDS=0)
-    call = SimpleNamespace(folder=str(file.parent), agent="", transcript=str(written.path), id="")
+    call = SimpleNamespace(folder=str(file.parent), session_id="", agent="", transcript=str(written.path), id="")
     one = Transcript(SimpleNamespace(transcript=written.form), call)  # type: ignore[attr-defined]
     assert [one.has_shown(str(file), str(file)) for _ in range(2)] == [True, False]
 

@@ -13,7 +13,7 @@ from support.serving import Server
 from support.sessions import mistakes, new_session, peer_locks, run, start, write
 
 from swarm_hook_core import untrusted_text
-from swarm_hook_core.watching.report import quoted as as_word
+from swarm_hook_core.untrusted_text import as_word
 from swarm_mcp.agents.harness.prompting import task_prompt
 from swarm_mcp.store import Store
 

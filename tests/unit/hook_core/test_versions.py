@@ -14,9 +14,8 @@ from support.world import file_times_catch_up
 from swarm_hook_core import traces
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.state import state_dir
-from swarm_hook_core.traces import versions
+from swarm_hook_core.traces import pruning, versions
 from swarm_hook_core.traces.pruning import forget
-from swarm_hook_core.traces.versions import pruning
 from swarm_hook_core.traces.versions.stored import Version, version_at
 
 pytestmark = pytest.mark.usefixtures("no_faults")
@@ -144,13 +143,13 @@ def test_pruning_folds_equal_contents_and_drops_what_git_ignores(work: Path, me:
         me.writes("notes.md", text)
         me.writes("debug.log", text)
     assert me.runs("true") == ""
-    assert pruning.prune(time.time()) > 0
+    assert pruning.prune_versions(time.time()) > 0
     assert [oct(copy.stat().st_mode & 0o777) for copy in copies(me, work / "debug.log")] == ["0o0"], (
         "there was none before"
     )
     found = [copy for copy in copies(me, work / "notes.md") if copy.read_bytes() == b"one\n"]
     assert len({copy.stat().st_ino for copy in found}) == 1 < len(found)
-    assert pruning.prune(time.time()) == 0
+    assert pruning.prune_versions(time.time()) == 0
 
 
 def test_pruning_keeps_a_file_that_is_removed_while_git_answers(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,14 +162,14 @@ def test_pruning_keeps_a_file_that_is_removed_while_git_answers(work: Path, monk
 
     monkeypatch.setattr(Repository, "tracked", tracked)
     monkeypatch.setattr(Repository, "untracked", lambda self, paths: [])
-    pruning.prune(time.time())
+    pruning.prune_versions(time.time())
     assert first_of(me, file) is not None
 
 
 def test_a_first_version_over_the_bounds_leaves_a_marker(limits: Limits, me: Player, file: Path) -> None:
     me.writes("notes.md", "one\n")
     limits(pruning, TOTAL_FILES=0)
-    assert pruning.prune(time.time()) == 1
+    assert pruning.prune_versions(time.time()) == 1
     me.writes("notes.md", "two\n")
     assert first_of(me, file) is None, "its own write does not pass for what was there before"
 
@@ -180,9 +179,9 @@ def test_versions_outlive_their_session_for_a_week(me: Player, file: Path) -> No
     forget("codex", me.session_id)
     assert not list(Path(traces.traces_dir()).glob("*/*"))
     assert first_of(me, file) is not None
-    pruning.prune(time.time() + pruning.AGE_SECONDS - 60)
+    pruning.prune_versions(time.time() + pruning.AGE_SECONDS - 60)
     assert first_of(me, file) is not None
-    pruning.prune(time.time() + pruning.AGE_SECONDS + 60)
+    pruning.prune_versions(time.time() + pruning.AGE_SECONDS + 60)
     assert first_of(me, file) is None and not list(Path(state_dir(), "kept").iterdir())
 
 
@@ -191,7 +190,7 @@ def test_a_half_copy_is_removed_after_an_hour(work: Path, me: Player) -> None:
     (copy,) = copies(me, work / "notes.md")
     half = Path(f"{copy}{traces.LATER}7")
     half.touch(0o600)
-    pruning.prune(time.time())
+    pruning.prune_versions(time.time())
     assert half.exists(), "its process may still copy"
-    pruning.prune(time.time() + 2 * pruning.HALF_SECONDS)
+    pruning.prune_versions(time.time() + 2 * pruning.HALF_SECONDS)
     assert not half.exists()

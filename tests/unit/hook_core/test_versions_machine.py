@@ -19,9 +19,8 @@ from support.traced import Player, checkout, git, notes_an_end
 
 from swarm_hook_core import traces
 from swarm_hook_core.check import rules
-from swarm_hook_core.traces import versions
+from swarm_hook_core.traces import pruning, versions
 from swarm_hook_core.traces.pruning import forget
-from swarm_hook_core.traces.versions import pruning
 from swarm_hook_core.traces.versions.lines import Fold
 from swarm_hook_core.traces.versions.stored import versions_of
 
@@ -168,7 +167,7 @@ class Versions(RuleBasedStateMachine):
 
     @rule()
     def is_pruned(self) -> None:
-        pruning.prune(time.time())
+        pruning.prune_versions(time.time())
         self.asked_about.update(FILES)
 
     # ------------------------------------------------------------------------------------------ what holds

@@ -35,9 +35,8 @@ from swarm_hook_core import process as processes
 from swarm_hook_core.hooks import SessionEvent, ToolCall, tool_call
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.state import SHELL_BETWEEN, is_watching, write_private
-from swarm_hook_core.traces import PATH
-from swarm_hook_core.traces.versions import locked as kept
-from swarm_hook_core.traces.versions import pruning
+from swarm_hook_core.traces import PATH, pruning
+from swarm_hook_core.traces import versions as kept
 from swarm_hook_core.watching import edits, records, watch
 from swarm_mcp.store import Store
 
@@ -633,7 +632,7 @@ def test_a_file_that_cannot_be_read_is_watched_all_the_same(files: list[Path], f
 
 
 def test_a_large_file_is_watched_and_not_kept(files: list[Path], state: Path) -> None:
-    files[0].write_bytes(b"x" * (kept.FILE_BYTES + 1))
+    files[0].write_bytes(b"x" * (kept.LIMIT_BYTES + 1))
     _changes_without_content(files[0], "larger than 1024 KiB")
 
 
@@ -660,7 +659,7 @@ def test_a_content_with_the_earlier_size_and_time_is_another_one(files: list[Pat
     assert kept.Kept().copy_of(str(file), records.glance(str(file))) is None
     kept.Kept().keep(str(file))
     assert sorted(path.read_text() for path in kept_files(state)) == ["another\n", "earlier\n"], "both can be restored"
-    assert pruning.prune(time.time() + pruning.AGE_SECONDS + 10) == 2 and kept_files(state) == []
+    assert pruning.prune_versions(time.time() + pruning.AGE_SECONDS + 10) == 2 and kept_files(state) == []
 
 
 def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, limits: Limits) -> None:
@@ -668,7 +667,7 @@ def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, lim
     limits(pruning, TOTAL_BYTES=40)  # two of them
     calls = Calls(*files)
     calls.begin("1")
-    pruning.prune(time.time())
+    pruning.prune_versions(time.time())
     assert len(kept_files(state)) == 2
     for file in files:
         file.write_text("y" * 30)

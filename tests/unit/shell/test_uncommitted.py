@@ -11,7 +11,7 @@ from support.checkouts import AMPLE, Checkout
 from swarm_hook_core.git_repository import NoAnswer
 from swarm_hook_core.shell.model import UNKNOWN, GitCall
 from swarm_hook_core.shell.programs.git.uncommitted import swept
-from swarm_hook_core.stakes.files import Changed
+from swarm_hook_core.stakes.owners import Changed
 
 pytestmark = pytest.mark.slow
 

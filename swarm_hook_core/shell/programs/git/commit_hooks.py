@@ -2,7 +2,7 @@
 
 pre-commit and prek take all unstaged changes out of the work tree, and bring them back as a patch. lint-staged resets
 the work tree to its own backup if a task fails. Either way an edit that another session makes meanwhile is lost. A hook
-is known by its text, or by the text of the script it starts; no hook is run. ``stakes.hook_commands`` reads them whole.
+is known by its text, or by the text of the script it starts; no hook is run. ``stakes.sweeps`` reads them whole.
 """
 
 from __future__ import annotations
