@@ -206,7 +206,7 @@ def denied_lately(instance_id: str, holder_id: str, file: str, since: float, cal
     return _calls(found), max((one["times"] for one in found if isinstance(one.get("times"), int)), default=0), first
 
 
-def is_recorded(instance_id: str, holder_id: str, file: str, since: float, name: str = "path", by: str = "") -> bool:
+def _is_recorded(instance_id: str, holder_id: str, file: str, since: float, name: str = "path", by: str = "") -> bool:
     """Return True if the store was told since then that `file` was denied to that session because of that holder.
 
     `name` is the field that has it; ``notice`` for a notice. `by`: the tool and the command of the denied call.
@@ -262,7 +262,7 @@ NOTED_SECONDS = 60  # a denial noted this lately is not noted again
 def weigh(denial: Denial, session: Session, call: ToolCall, peers: Peers, now: float) -> None:
     """Count a `denial` of `call`: set its `times` and `is_news`, and its reason where it is of a storm."""
     if denial.loss is not None:
-        weigh_loss(denial, session, call, now)
+        _weigh_loss(denial, session, call, now)
         return
     held = denial.held
     if held is None or not peers.own_id:
@@ -282,7 +282,7 @@ def weigh(denial: Denial, session: Session, call: ToolCall, peers: Peers, now: f
     add_count(peers.own_id, held.instance_id, *held.names, **more)
 
 
-def weigh_loss(denial: Denial, session: Session, call: ToolCall, now: float) -> None:
+def _weigh_loss(denial: Denial, session: Session, call: ToolCall, now: float) -> None:
     """Count a `denial` of `call` for its ``loss``: set its `times`, unless they are known, and its `is_news`."""
     loss, own_id = denial.loss, session.instance_id
     if not own_id:
@@ -292,7 +292,7 @@ def weigh_loss(denial: Denial, session: Session, call: ToolCall, now: float) -> 
     whose = own_id, loss.held.instance_id, denial.path
     denial.times = denial.times or denied_lately(*whose, now - STORM_SECONDS, call.id)[0] + 1
     by = f"{call.tool} {loss.by}"[:LONGEST_BY]
-    denial.is_news = not is_recorded(*whose, now - NOTED_SECONDS, by=by)
+    denial.is_news = not _is_recorded(*whose, now - NOTED_SECONDS, by=by)
 
     more = {"path": denial.path, "times": denial.times, "event": denial.is_news, "by": by, "call": call.id}
     add_count(own_id, loss.held.instance_id, key_of(denial.path), **more)
@@ -302,7 +302,7 @@ def weigh_notice(notice: Notice, session: Session, now: float) -> None:
     """Set the `is_news` of a `notice`: the same is recorded once within `NOTED_SECONDS`."""
     own_id, holder_id = session.instance_id, notice.loss.held.instance_id
     mark = f"{notice.loss.why} {notice.path}"
-    notice.is_news = bool(own_id) and not is_recorded(own_id, holder_id, mark, now - NOTED_SECONDS, "notice")
+    notice.is_news = bool(own_id) and not _is_recorded(own_id, holder_id, mark, now - NOTED_SECONDS, "notice")
     if notice.is_news:
         add_count(own_id, holder_id, notice=mark, event=True)
 

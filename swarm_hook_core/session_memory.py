@@ -208,11 +208,11 @@ def take_mail(config: RuntimeConfig, event: SessionEvent, reader: LockReader, se
     known = _advance(_mail_file(config, event.session_id), session.instance_id, newest)
     rows = reader.unread_mail(session.instance_id, known, MOST_MAIL)
     if rows:
-        return mail_line(rows, session.label)
+        return _mail_line(rows, session.label)
     return ""
 
 
-def mail_line(rows: Any, label: str) -> str:
+def _mail_line(rows: Any, label: str) -> str:
     """Return one line about unread messages, ``(sender, its label or None, text)`` each, the oldest first.
 
     `label` is the one of the reading session.

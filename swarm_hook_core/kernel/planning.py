@@ -91,16 +91,16 @@ def name_of_call(config: RuntimeConfig, call: ToolCall) -> str:
 
 def _may_enter(config: RuntimeConfig, call: ToolCall, effects: Effects) -> bool:
     """Return True if the call's command works in a namespace and its client can be told to enter one."""
-    if not call.session_id or os.name != "posix" or kept_out(effects.programs):
+    if not call.session_id or os.name != "posix" or _kept_out(effects.programs):
         return False
     if config.kernel == SHELL:
         return os.path.exists(plans.wired_file(call.session_id))
     if config.kernel == STATEMENT:
-        return may_precede(config, call)
+        return _may_precede(config, call)
     return True
 
 
-def kept_out(programs: set[str]) -> set[str]:
+def _kept_out(programs: set[str]) -> set[str]:
     """Return those of these programs that fail in this user's namespaces; root needs no user namespace."""
     return programs & (OWN if os.geteuid() == 0 else OWN | BROKEN | OVER_SSH)
 
@@ -250,7 +250,7 @@ def plain_config(runtime: str) -> RuntimeConfig:
 
 def keeps_out(command: str, folder: str) -> str:
     """Return one of the command's programs that fails in a user namespace, or ""."""
-    return min(kept_out(effects_of(command, folder).programs), default="")
+    return min(_kept_out(effects_of(command, folder).programs), default="")
 
 
 def plan_of_process(whose: tuple[str, str, str], folder: str, is_strict: bool, store: str) -> tuple[Plan | None, bool]:
@@ -337,7 +337,7 @@ def _is_rule(node: object) -> bool:
 _SHELLS = ("bash", "zsh")  # shells that know their own command text, and can run it again
 
 
-def may_precede(config: RuntimeConfig, call: ToolCall) -> bool:
+def _may_precede(config: RuntimeConfig, call: ToolCall) -> bool:
     """Return True if a statement may be put before this call's command."""
     command = shell_text(call.tool, call.input)
     if not isinstance(call.input, dict) or not isinstance(call.input.get("command"), str) or not command.strip():

@@ -255,8 +255,8 @@ class ToolEffects:
 
     def _shell_in(self, code: str) -> str:
         """Add the effects of the shell commands in a cell or in code that calls tools; return the rest of the code."""
-        commands, rest = cell_commands(code)
-        for text in [*commands, *called_commands(rest)]:
+        commands, rest = _cell_commands(code)
+        for text in [*commands, *_called_commands(rest)]:
             self._shell(text, first(self.given, FOLDERS))
         return rest
 
@@ -343,7 +343,7 @@ _LINES_OF_SHELL = ("!!", "!", "%sx ", "%system ")
 _COMMAND_KEYS = ("command", "cmd")
 
 
-def cell_commands(code: str) -> tuple[list[str], str]:
+def _cell_commands(code: str) -> tuple[list[str], str]:
     """Return ``([shell text], the rest)`` of the code of a cell: its ``!`` lines, or all of a ``%%bash`` cell."""
     if code.lstrip().startswith(_CELLS_OF_SHELL):
         return [code.lstrip().partition("\n")[2]], ""
@@ -363,7 +363,7 @@ def cell_commands(code: str) -> tuple[list[str], str]:
     return (["\n".join(shell)] if shell else []), "\n".join(rest)
 
 
-def called_commands(code: str) -> list[str]:
+def _called_commands(code: str) -> list[str]:
     """Return the literal texts that code gives to tools as their command: ``tools.bash({command: "git stash"})``."""
     found = []
     for key in _COMMAND_KEYS if "(" in code else ():

@@ -357,7 +357,7 @@ def subshell(walk: Walk, scope: Scope, node: Subshell) -> Stream | None:
     return stream
 
 
-def with_redirections(walk: Walk, scope: Scope, node: Redirected) -> Stream | None:
+def _with_redirections(walk: Walk, scope: Scope, node: Redirected) -> Stream | None:
     return _redirected(walk, scope, node.redirects, "a block", lambda: statement(walk, scope, node.inner))
 
 
@@ -528,7 +528,7 @@ _STATEMENTS: dict[type, Callable[[Walk, Scope, Any], Stream | None]] = {
     syntax.If: branches,
     syntax.Negated: negated,
     syntax.Pipeline: pipeline,
-    syntax.Redirected: with_redirections,
+    syntax.Redirected: _with_redirections,
     syntax.Subshell: subshell,
     syntax.Test: _condition,
     syntax.While: rounds,

@@ -51,7 +51,7 @@ def follow(call: Call, row: Case, functions: Callable[[str], Callable[..., None]
     if found.options.given and "elsewhere" not in found.flags | found.case.flags:
         runs = call.walk.effects.runs != ran  # options after `--` belong to the command it runs
         name_outputs(call, found.own if runs else words, found.declared)
-        option = says_that_it_writes(words, found.declared)
+        option = _says_that_it_writes(words, found.declared)
         if option and call.walk.effects.size == before and not runs:
             call.guess(f"`{option[:20]}` may write")
 
@@ -483,7 +483,7 @@ def name_outputs(call: Call, words: list[str] | None = None, declared: dict[str,
             _written(call, kind, value)
 
 
-def says_that_it_writes(words: list[str], declared: dict[str, str]) -> str:
+def _says_that_it_writes(words: list[str], declared: dict[str, str]) -> str:
     """Return the first option of `words` with a name that announces a write, or empty. `declared` ones do not count."""
     for word in words:
         bare = ""

@@ -290,7 +290,7 @@ def _run_on(call: Call, action: list[str], founds: list[Found]) -> Stream | None
     if together and names:
         at = [*words, "{}"].index("{}")
         return call.walk.run([*words[:at], *names, *words[at + 1 :]], None, call.folder)
-    run_each(call, names, lambda name: [word.replace("{}", name) for word in words])
+    _run_each(call, names, lambda name: [word.replace("{}", name) for word in words])
     return call.output
 
 
@@ -324,8 +324,8 @@ def fd(call: Call) -> None:
     names = _names_of([found])
     if names is None or (names and together):
         names = [call.walk.mark(found)]
-    for name in some_of(call, names):
-        call.run([placed(word, name) for word in command])
+    for name in _some_of(call, names):
+        call.run([_placed(word, name) for word in command])
 
 
 def _around(call: Call, roots: list[str]) -> str:
@@ -576,23 +576,23 @@ _PRINTS_PARTS = ("cut", "sed", "awk", "mawk", "nawk", "tr")
 MOST_RUNS = 24  # of one command with different names, before the rest goes through it as one
 
 
-def some_of(call: Call, names: list[Any]) -> list[Any]:
+def _some_of(call: Call, names: list[Any]) -> list[Any]:
     """`names`; those beyond `MOST_RUNS` as one word that stands for them all."""
     if len(names) <= MOST_RUNS or not all(isinstance(one, str) and is_known(one) for one in names):
         return names[: 2 * MOST_RUNS]
     return [*names[: MOST_RUNS // 2], call.walk.each_of(names[MOST_RUNS // 2 :])]
 
 
-def run_each(call: Call, items: list[Any], words_for: Callable[[Any], list[str]]) -> None:
+def _run_each(call: Call, items: list[Any], words_for: Callable[[Any], list[str]]) -> None:
     """Run the words of `words_for(item)` for each item."""
     printed: list[Any] = []
-    for one in some_of(call, items):
+    for one in _some_of(call, items):
         call.run(words_for(one))
         printed.append(call.output)
     call.output = joined(printed)
 
 
-def placed(word: str, name: str) -> str:
+def _placed(word: str, name: str) -> str:
     """`word` with the places for `name` filled, ``{/}`` by its last part and so on; parts of a mark are unknown."""
     last = name.rpartition("/")[2]
     parts = {
@@ -624,10 +624,10 @@ def xargs(call: Call) -> None:
         names = _names(call, stream, by_line, options.value("-d", "--delimiter"))
     size = options.value("-n", "--max-args", "-L", "--max-lines") or ""
     if place is not None:
-        run_each(call, names, lambda name: [word.replace(place, name) for word in words])
+        _run_each(call, names, lambda name: [word.replace(place, name) for word in words])
     elif size.isdecimal() and 0 < int(size) < len(names) <= MOST_RUNS * int(size):
         groups = [names[at : at + int(size)] for at in range(0, len(names), int(size))]
-        run_each(call, groups, lambda group: [*words, *group])
+        _run_each(call, groups, lambda group: [*words, *group])
     elif names or not options.has("-r", "--no-run-if-empty"):
         call.run([*words, *names])
 
@@ -688,7 +688,7 @@ def parallel(call: Call) -> None:
         return
     if "{" not in words:
         command.append("{}")
-    run_each(call, names, lambda name: [placed(word, name) for word in command])
+    _run_each(call, names, lambda name: [_placed(word, name) for word in command])
 
 
 def entr(call: Call) -> None:

@@ -12,7 +12,7 @@ from support.checkouts import AMPLE, Checkout, copied
 from support.traced import note
 from support.world import World
 
-from swarm_hook_core import collisions, repository, tenants
+from swarm_hook_core import collisions, fence, repository
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import effects_of
@@ -515,7 +515,7 @@ def test_work_trees_of_which_the_names_are_computed_may_be_any(tmp_path: Path, h
 
 
 def test_a_submodule_that_is_taken_out_with_a_peer_s_change(work, tmp_path: Path, limits):
-    limits(tenants, APART_NS=0)
+    limits(fence, APART_NS=0)
     inner = traced.checkout(tmp_path / "inner", "deep.md", "own.md")
     allowed = ("-c", "protocol.file.allow=always")
     traced.git(work, *allowed, "submodule", "--quiet", "add", str(inner), "module")
@@ -559,7 +559,7 @@ OUTSIDE_SUBMODULES = rows("""
 
 
 def test_commands_that_reach_into_submodules_lose_no_line_there(work, tmp_path: Path, limits):
-    limits(tenants, APART_NS=0)
+    limits(fence, APART_NS=0)
     inner = traced.checkout(tmp_path / "inner", "deep.md", "own.md")
     traced.git(work, "submodule", "--quiet", "add", str(inner), "module")
     traced.git(work, "commit", "-qm", "module")
