@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import swarm_mcp
-from swarm_hook_core import DISTRIBUTION, own_release
+from swarm_hook_core import DISTRIBUTION, coordinator
 from swarm_hook_core.coordinator import chosen_command, find_on_path
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import WORDS, read
@@ -83,13 +83,13 @@ def of_plugin(client: Runtime, root: Path) -> Finding:
     on_path, other = find_on_path()
     if on_path:
         return Finding(name, "ok", f"found on PATH: {on_path}")
-    fetched = own_release.command()
+    fetched = coordinator.fetched_command()
     if fetched:
         return Finding(name, "ok", f"the plugin's own, fetched by uv: {fetched[0]}")
-    if own_release.uv() and own_release.is_wanted():
+    if coordinator.uv_path() and coordinator.may_fetch():
         said = _last_attempt()
         if said:
-            return Finding(name, "warn", f"none; uv could not fetch it: {said}", f"see {own_release.log()}")
+            return Finding(name, "warn", f"none; uv could not fetch it: {said}", f"see {coordinator.fetching_log()}")
         return Finding(name, "info", "none yet; the next session's start has uv fetch it")
     text = "none"
     if other:
@@ -100,7 +100,7 @@ def of_plugin(client: Runtime, root: Path) -> Finding:
 def _last_attempt() -> str:
     """The first line that uv has said of its last attempt to fetch the release; empty where it has said nothing."""
     try:
-        said = read_private(own_release.log(), 4096).decode("utf-8", "replace")
+        said = read_private(coordinator.fetching_log(), 4096).decode("utf-8", "replace")
     except OSError:  # no attempt yet
         return ""
     return one_line(said.strip().partition("\n")[0])

@@ -20,7 +20,7 @@ from typing import Any
 
 import swarm_hook_core
 from swarm_hook_core import __version__ as RELEASE
-from swarm_hook_core.own_release import launcher
+from swarm_hook_core.coordinator import launcher
 from swarm_hook_core.state import state_dir, write_private
 from swarm_mcp import __file__ as ours
 from swarm_mcp import __version__, runtimes

@@ -95,7 +95,7 @@ FAULTS = {
         "WAIT_SECONDS = 2.0", "WAIT_SECONDS = 60.0"),
     "no_wait": _one("overwrites", "a write does not wait for another one that is pending", f"{HOOKS}/traces/meetings.py",
         "WAIT_SECONDS = 2.0", "WAIT_SECONDS = 0.0"),
-    "shell_appends": _one("appends_by_shell", "`>>` in a command counts as no write", f"{HOOKS}/shell/commands.py",
+    "shell_appends": _one("appends_by_shell", "`>>` in a command counts as no write", f"{HOOKS}/shell/statements.py",
         "        else:\n            self._write(one, target, by)\n",
         '        elif kind != ">>":\n            self._write(one, target, by)\n'),
     "relay_lets_pass": _one("edits_through_relay", "the relay for an editor passes what a lock denies",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from swarm_hook_core import git, state
+from swarm_hook_core import repository, state
 from swarm_hook_core.shell.programs.git.uncommitted import changed_in
 from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import journal, others_in, place_of, state_of
@@ -379,8 +379,8 @@ class ChangeWatch:
         return tuple(line[:LONGEST_SUBJECT] for line in _lines([*words, span, "--"], self._folder))
 
     def _between(self, before: str, after: str) -> Iterator[str]:
-        words = ["diff", *git.NO_PROGRAMS, "--no-renames", "--name-only", "-z", before, after, "--"]
-        done = git.ask(words, self._folder, SECONDS)
+        words = ["diff", *repository.NO_PROGRAMS, "--no-renames", "--name-only", "-z", before, after, "--"]
+        done = repository.ask(words, self._folder, SECONDS)
         return (os.path.join(self._top, name) for name in done.stdout.split("\0") if name and done.code == 0)
 
     def _states(self) -> dict[str, str]:
@@ -424,5 +424,5 @@ def _line(words: list[str], folder: str) -> str:
 
 
 def _lines(words: list[str], folder: str) -> Iterator[str]:
-    done = git.ask(words, folder, SECONDS)
+    done = repository.ask(words, folder, SECONDS)
     return iter(done.stdout.splitlines() if done.code == 0 else ())

@@ -30,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_mcp.changes.commit.landing import Workshop
 
-# Git as a worker: unlike ``swarm_hook_core.git`` it runs the repository's filters, hooks and signing program.
+# Git as a worker: unlike ``repository.ask`` it runs the repository's filters, hooks and signing program.
 
 Entry = tuple[str, str]  # mode, object
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm_hook_core import settings
-from swarm_hook_core.own_release import launcher
+from swarm_hook_core.coordinator import launcher
 from swarm_hook_core.state import config_dir, config_path, describe, state_dir, store_path
 from swarm_mcp import __version__
 from swarm_mcp.answers.size import folded

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.harness_fixtures import Scripted
 
-from swarm_hook_core import denial, repeated_denials
+from swarm_hook_core import denial
 from swarm_hook_core.denial import Denial as Refusal
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.wording import holder, may_write, reason
@@ -288,7 +288,7 @@ def test_a_storm(path, note, times) -> None:
     refusal.times = times
     session = SimpleNamespace(label="identity:p", instance_id="other")
     call = SimpleNamespace(client_tool="Edit", folder="")
-    found = denial_in(repeated_denials._words(refusal, session, call, 90, 2, NOW))
+    found = denial_in(denial._words(refusal, session, call, 90, 2, NOW))
     assert found == Denial(path, holder(held, "p")[0], "", times)
 
 

@@ -20,7 +20,7 @@ from support.sessions import said_by
 
 import swarm_hook_core
 import swarm_mcp
-from swarm_hook_core import repeated_denials
+from swarm_hook_core import denial
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle, users_file
@@ -263,7 +263,7 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, kept: Path, runt
     # and a coordinator waits only a moment for that.
     for check in (wired["PreToolUse"], *earlier_checks(moved, runtime)):
         answer = json.loads(run(check))["hookSpecificOutput"]
-        Path(repeated_denials.path()).unlink(missing_ok=True)  # a third denial has other words
+        Path(denial.counts_path()).unlink(missing_ok=True)  # a third denial has other words
         assert answer["permissionDecision"] == "deny" and "because" in answer["permissionDecisionReason"]
     faults = Path(os.environ["SWARM_STATE_DIR"], "faults.jsonl")
     assert not faults.exists(), faults.read_text()

@@ -16,7 +16,7 @@ from support.fixtures import Ground, Sleeper
 from support.requirement import requirement
 
 import swarm_mcp
-from swarm_hook_core import repeated_denials, state, traces
+from swarm_hook_core import denial, state, traces
 from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.installation import coordinator_command, interpreter, marketplace_folder
 from swarm_mcp.runtimes import NAMES, bundle, runtime
@@ -397,7 +397,7 @@ def test_the_proof_starts_no_process_that_outlives_its_folder(name: str, tmp_pat
     line = shlex.join([*coordinator_command(), "hook", "pre-tool-use", "--runtime", name])
     answers = canary.asked_of_command(HookCommand(enforcement.EVENT, line, {}))
     monkeypatch.setenv("SWARM_STATE_DIR", canary.environment["SWARM_STATE_DIR"])
-    noted = [line["event"] for line in repeated_denials.known()]
+    noted = [line["event"] for line in denial.all_counts()]
     assert canary.wrong(answers) == "" and noted == [False, False]
 
 
