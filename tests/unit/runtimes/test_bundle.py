@@ -146,10 +146,9 @@ def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(kept: Path
                 part.split('"', 1)[0] for part in command.split(f"${{{ROOTS.get(runtime, 'CLAUDE_PLUGIN_ROOT')}}}/")[1:]
             ]
             assert names and all((kept / name).is_file() for name in names)
-            direct = bool(read_record(kept).get("python")) and event == "PreToolUse"
-            assert (names[0] == bundle.HOOK) is not direct, (
-                "the check before a write starts python at once where it can"
-            )
+            direct = {"PreToolUse": bundle.ENTRY, "PostToolUse": bundle.STATE, "PostToolUseFailure": bundle.STATE}
+            first = direct.get(event) if read_record(kept).get("python") else None
+            assert names[0] == (first or bundle.HOOK), "a check around a call starts Python at once where it can"
             assert command.endswith("; exit 0")
 
 
