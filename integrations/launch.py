@@ -31,9 +31,9 @@ def report_killed(status: int) -> None:
     """Record that the coordinator was killed over this hook, with its exit `status` as a shell has it."""
     from runtime import RUNTIME
 
-    from swarm_hook_core.fail_closed import tell
+    from swarm_hook_core.greetings import tell_killed
 
-    end(tell(RUNTIME, event, status))
+    end(tell_killed(RUNTIME, event, status))
 
 
 def run() -> None:

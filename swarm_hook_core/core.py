@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable
 from typing import IO, Any
 
-from swarm_hook_core import caller, state
+from swarm_hook_core import process, state
 from swarm_hook_core.config import ALLOWED, BESIDE, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall, Verdict, answer, run, session_event, tool_call
-from swarm_hook_core.lookup import LockReader, Session
-from swarm_hook_core.lookup.glance import StoreGlance
+from swarm_hook_core.lookup import FirstLook, LockReader, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import has_plans, has_settings, is_awaited, is_watching, local_store, state_dir
 
@@ -89,20 +88,19 @@ class HookCore:
         """
         from swarm_hook_core.check import Check, rules
 
-        around, caller.answers = caller.answers, {}
+        check = Check(self, call)
+        around, process.check_answers = process.check_answers, {}
         try:
-            return rules.judge(Check(self, call))
+            return rules.judge(check)
         except Exception as error:
-            from swarm_hook_core import fail_closed, unchecked_calls
+            from swarm_hook_core import fail_closed
 
-            verdict = fail_closed.verdict(self.config, call, error)
-            if verdict is None:
-                verdict = unchecked_calls.beside_locks(self.config, call, error, self.driver)
+            verdict = fail_closed.verdict(self.config, call, error) or rules.beside_locks(check, error)
             if verdict is None:
                 raise
             return verdict
         finally:
-            caller.answers = around
+            process.check_answers = around
 
     def judge(self, call: ToolCall) -> Verdict | None:
         """Return the Verdict of `check`; record a denial for people, and for the session that waits for the file."""
@@ -146,8 +144,7 @@ class HookCore:
         merged  the input with merged texts, or None
         """
         from swarm_hook_core.kernel import plans
-        from swarm_hook_core.kernel.planning import name_of_call
-        from swarm_hook_core.kernel.statement import preceded
+        from swarm_hook_core.kernel.planning import name_of_call, preceded
 
         try:
             plans.add_words(call.session_id, name_of_call(self.config, call), words)
@@ -182,10 +179,10 @@ class HookCore:
             return 0
         answer(self.config.dialect.denial("PreToolUse", denial.brief or denial.reason))
         if denial.rest and call.session_id:
-            from swarm_hook_core import unheard
+            from swarm_hook_core import session_memory
 
             try:
-                unheard.keep(self.config, call, denial.rest)
+                session_memory.keep_words(self.config, call, denial.rest)
             except OSError as error:  # the denial itself is out
                 self.record_fault("unheard", error)
         return self.config.dialect.denial_status
@@ -202,15 +199,15 @@ class HookCore:
 
             shorten(denial, session, call, room)
 
-    def mail_for(self, event: SessionEvent, store: StoreGlance | LockReader, session: Session) -> str:
+    def mail_for(self, event: SessionEvent, store: FirstLook, session: Session) -> str:
         """Return the words about the session's unread mail, each message once; nearly always empty."""
         try:
             if not event.session_id or not store.newest_mail(session.instance_id):
                 return ""
-            from swarm_hook_core import unread_mail
+            from swarm_hook_core import session_memory
             from swarm_hook_core.lookup.sqlite import whole
 
-            return unread_mail.take(self.config, event, whole(store), session)
+            return session_memory.take_mail(self.config, event, whole(store), session)
         except Exception as error:  # it is told at the next event
             self.record_fault("mail", error)
             return ""
@@ -220,11 +217,11 @@ class HookCore:
         if self._asks_person(denial, call):
             return
         if (denial.held or denial.loss) is not None and denial.is_news:  # it has heard of the others
-            from swarm_hook_core.errands import note_denial
+            from swarm_hook_core.coordinator import note_denial
 
             note_denial(self.config.runtime_name, call, denial)
         elif denial.deed:
-            from swarm_hook_core.errands import note_attempt
+            from swarm_hook_core.coordinator import note_attempt
 
             note_attempt(self.config.runtime_name, call, denial)
 
@@ -241,16 +238,16 @@ class HookCore:
         evictions = [one for one in verdict.evictions if one.is_denied == (verdict.denial is not None)]
         if not (verdict.owners or evictions):
             return
-        from swarm_hook_core import errands
+        from swarm_hook_core.coordinator import tell_owners, tell_tenants
 
         try:
-            errands.tell_owners(self.config.runtime_name, call, verdict.owners, self.coordinator)
-            errands.tell_tenants(self.config.runtime_name, call, evictions, self.coordinator)
+            tell_owners(self.config.runtime_name, call, verdict.owners, self.coordinator)
+            tell_tenants(self.config.runtime_name, call, evictions, self.coordinator)
         except Exception as error:  # the verdict stands
             self.record_fault("traces", error)
 
     def _note(self, call: ToolCall, notice: Notice) -> None:
-        from swarm_hook_core.errands import note_notice
+        from swarm_hook_core.coordinator import note_notice
 
         try:
             note_notice(self.config.runtime_name, call, notice)
@@ -370,14 +367,14 @@ class HookCore:
 
     def _heard(self, name: str, event: SessionEvent, text: str) -> str:
         """Return the words to print now, with those kept earlier; keep `text` if the client drops it at this event."""
-        from swarm_hook_core import unheard
+        from swarm_hook_core import session_memory
 
         try:
             drops = self.config.dialect.unheard
             if drops is None or not drops(name, event.source):
-                return "\n".join(filter(None, (unheard.take(self.config, event), text)))
+                return "\n".join(filter(None, (session_memory.take_words(self.config, event), text)))
             if text:
-                unheard.keep(self.config, event, text)
+                session_memory.keep_words(self.config, event, text)
             return ""
         except OSError as error:  # better told to a deaf client than kept nowhere
             self.record_fault("unheard", error)

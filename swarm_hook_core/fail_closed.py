@@ -11,10 +11,8 @@ from typing import Any
 
 from swarm_hook_core import state
 from swarm_hook_core.config import RuntimeConfig
-from swarm_hook_core.coordinator import chosen_command
 from swarm_hook_core.denial import Denial, without_owner
-from swarm_hook_core.greetings import unregistered
-from swarm_hook_core.hooks import ToolCall, Verdict, answer
+from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.settings import CLOSED, Setting, fail
 from swarm_hook_core.state import config_path, store_path
 from swarm_hook_core.untrusted_text import cut_text
@@ -73,6 +71,8 @@ def has_store() -> bool:
     try:
         os.lstat(store_path())
     except FileNotFoundError:  # no local store
+        from swarm_hook_core.coordinator import chosen_command
+
         return bool(chosen_command())
     except (OSError, ValueError):
         return True  # the store may be there
@@ -84,8 +84,7 @@ def _may_write(config: RuntimeConfig, call: ToolCall) -> bool:
     if not call.tool or call.tool in config.write_tools:
         return True
     try:
-        from swarm_hook_core.opaque_calls import effects_of
-        from swarm_hook_core.targets import patched
+        from swarm_hook_core.opaque_calls import effects_of, patched
 
         if patched(call.tool, call.input, call.folder):
             return True
@@ -120,28 +119,3 @@ def _words(tool: str, why: str, found: Any) -> str:
         f" ({cut_text(why[:300])}), and {whose}. Nothing was written. Try once more; if it is denied again, tell the"
         f" user: `swarm-mcp doctor` says what is broken and how to mend it, and to let writes pass unchecked, {way}."
     )
-
-
-# The words after the coordinator ran a hook itself and was killed over it, by its own time limit for one.
-#
-# No second attempt is made: the payload is gone with it, and so is the time. A session that is not registered by now
-# will be in passing, by its first check.
-
-OUT_OF_TIME = 14  # SIGALRM; the process sets it as it begins
-
-
-def tell(config: RuntimeConfig, event: str, status: int) -> int:
-    """Record a coordinator that ended with exit `status` as a shell has it; a session's start says so as well."""
-    try:
-        signal = status - 128
-        if signal == OUT_OF_TIME:
-            why = "no answer within its time"
-        else:
-            why = f"swarm-mcp was killed by signal {signal}"
-        state.record(config.runtime_name, event, why)
-        if event == "session_start":
-            words = unregistered(why)
-            answer(config.dialect.words("SessionStart", words, words))
-    except Exception as error:
-        state.record(config.runtime_name, event, error)
-    return 0

@@ -151,7 +151,7 @@ def _output_of(call: ToolCall) -> str:
 
 
 def _text_of(call: ToolCall) -> str:
-    from swarm_hook_core.targets import shell_text
+    from swarm_hook_core.opaque_calls import shell_text
 
     return shell_text(call.tool, call.input) or ""
 

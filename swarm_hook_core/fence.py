@@ -150,17 +150,26 @@ def was_told(call: ToolCall, trail: Trail, top: str, kind: str = KIND, key: str 
     """Return True if the agent of the call was told of `key` in an earlier call; else note it. Raises OSError.
 
     top  a work tree of the repository that it is about; by default this is the key
-
-    Two processes may answer one call: an entry with its id is no earlier call.
     """
-    place, key, now_ns = trail.place_of(top), key or top, time.time_ns()
-    own = journal.read_own(os.path.join(place, trail.own_name))
+    place, key = trail.place_of(top), key or top
+    told = told_earlier(call, trail, place, key, kind)
+    if told is None:
+        trail.note_at(key, kind, call.id or NO_ID, place=place)
+        trail.leave()
+    return bool(told)
+
+
+def told_earlier(call: ToolCall, trail: Trail, place: str, key: str, kind: str, mark: str = "") -> bool | None:
+    """Return True if the journal in the folder `place` says that the agent of the call was told in an earlier call.
+
+    None if it has no such entry: of this `kind`, about `key`, with the `mark` before the call's id in its text. Two
+    processes may answer one call: an entry with its id is no earlier call. Raises OSError.
+    """
+    own, now_ns = journal.read_own(os.path.join(place, trail.own_name)), time.time_ns()
     for entry in journal.newest_first(own, key, (kind,)):
-        if entry.agent == call.agent:
-            return now_ns - entry.at_ns > APART_NS and (not call.id or entry.text != call.id)
-    trail.note_at(key, kind, call.id or NO_ID, place=place)
-    trail.leave()
-    return False
+        if entry.agent == call.agent and entry.text.startswith(mark):
+            return now_ns - entry.at_ns > APART_NS and (not call.id or entry.text[len(mark) :] != call.id)
+    return None
 
 
 def _words(call: ToolCall, path: str, by: str, home: Tree, tree: Tree, denies: bool, is_git: bool) -> str:

@@ -13,12 +13,12 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from swarm_hook_core import caller, git, paths
-from swarm_hook_core.repository import small_text, tree_over
+from swarm_hook_core import paths, process, repository
+from swarm_hook_core.repository import NO_PROGRAMS, small_text, tree_over
 from swarm_hook_core.state import read_private
 
 MOST_PATHS = 400  # more are not named to git one by one
-_RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", *git.NO_PROGRAMS)
+_RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", *NO_PROGRAMS)
 _REGULAR = ("100644", "100755")
 HIDDEN_SECONDS = 86400  # for so long a hidden file stays protected
 MOST_EXCLUDED = 65536  # characters of ``info/exclude``
@@ -90,7 +90,7 @@ class Repository:
         left = self._end - time.monotonic()
         if left <= 0:
             raise NoAnswer("out of time")
-        result = git.ask(words, self.top, left, self._settings, self._environment, stdin)
+        result = repository.ask(words, self.top, left, self._settings, self._environment, stdin)
         if result.code is None:
             raise NoAnswer(result.stderr)
         if result.code != 0:
@@ -110,7 +110,7 @@ class Repository:
 
     def since_fork(self, ours: str, theirs: str, paths: Collection[str]) -> list[str]:
         """Files that `theirs` changed since it and `ours` parted."""
-        options = ("--name-only", "-z", "--no-renames", *git.NO_PROGRAMS)
+        options = ("--name-only", "-z", "--no-renames", *NO_PROGRAMS)
         return self.names("diff", *options, f"{ours}...{theirs}", paths=paths)
 
     def changed_in(self, revisions: Sequence[str], paths: Collection[str], mainline: bool = False) -> list[str]:
@@ -118,7 +118,7 @@ class Repository:
         walk = []
         if not any(".." in one or one.startswith("^") for one in revisions):
             walk = ["--no-walk"]
-        options = ["--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", "--full-history"]
+        options = ["--format=", "--name-only", "-z", "--no-renames", *NO_PROGRAMS, "--root", "--full-history"]
         if mainline:
             options.append("-m")
         return self.names("log", *options, *walk, *revisions, paths=paths)
@@ -129,7 +129,7 @@ class Repository:
 
         The author's time is used: it survives a rebase or an amendment, which make the commit anew.
         """
-        options = ("--format=%x01%at", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root")
+        options = ("--format=%x01%at", "--name-only", "-z", "--no-renames", *NO_PROGRAMS, "--root")
         if not paths:
             return {}
         output = self.ask("log", *options, f"--since={since}", "HEAD", *self._limits(paths))
@@ -145,7 +145,7 @@ class Repository:
 
         `since` is in Unix seconds.
         """
-        options = ("--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", f"--since={since}")
+        options = ("--format=", "--name-only", "-z", "--no-renames", *NO_PROGRAMS, "--root", f"--since={since}")
         return self.names("log", *options, "HEAD", "--not", "--remotes", paths=paths)
 
     def staged(self, paths: Collection[str], tree: str = "HEAD") -> list[str]:
@@ -287,7 +287,7 @@ class Repository:
 
     def _known(self) -> dict[tuple[object, ...], str]:
         """Return the answers of this check so far; a new dictionary outside of a check."""
-        return caller.answers if caller.answers is not None else {}
+        return process.check_answers if process.check_answers is not None else {}
 
     def _place(self) -> tuple[object, ...]:
         return (self.top, *self._settings, *sorted(self._environment.items()))

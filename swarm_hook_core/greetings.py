@@ -6,13 +6,15 @@ import os
 from typing import Any
 
 from swarm_hook_core import DISTRIBUTION, __version__, state
+from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.coordinator import chosen_command, command
 from swarm_hook_core.environment import first_set, is_word, nearest_file
+from swarm_hook_core.hooks import answer
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import run
-from swarm_hook_core.state import local_store, name_of, read_private, state_dir, store_path, write_private
+from swarm_hook_core.state import local_store, name_of, read_private, remove_older, state_dir, store_path, write_private
 from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, named, token
 
 LONGEST_ENTRY = LABEL + NAME + NOTE  # characters about one peer or lock
@@ -80,6 +82,31 @@ def greeting(row: dict[str, Any]) -> str:
         " to lock and when not."
     )
     return "\n".join(lines)
+
+
+# The words after the coordinator ran a hook itself and was killed over it, by its own time limit for one.
+#
+# No second attempt is made: the payload is gone with it, and so is the time. A session that is not registered by now
+# will be in passing, by its first check.
+
+OUT_OF_TIME = 14  # SIGALRM; the process sets it as it begins
+
+
+def tell_killed(config: RuntimeConfig, event: str, status: int) -> int:
+    """Record a coordinator that ended with exit `status` as a shell has it; a session's start says so as well."""
+    try:
+        signal = status - 128
+        if signal == OUT_OF_TIME:
+            why = "no answer within its time"
+        else:
+            why = f"swarm-mcp was killed by signal {signal}"
+        state.record(config.runtime_name, event, why)
+        if event == "session_start":
+            words = unregistered(why)
+            answer(config.dialect.words("SessionStart", words, words))
+    except Exception as error:
+        state.record(config.runtime_name, event, error)
+    return 0
 
 
 def subagent_greeting(agent_id: str) -> str:
@@ -186,14 +213,7 @@ def note(runtime: str, session_id: str, prompt: str) -> None:
 
 def prune(now: float) -> None:
     """Remove words that are older than a day; `now` in Unix seconds."""
-    folder = os.path.join(state_dir(), _FOLDER)
-    for name in kept():
-        path = os.path.join(folder, name)
-        try:
-            if os.stat(path).st_mtime < now - DAY_SECONDS:
-                os.remove(path)
-        except OSError:  # removed just now
-            continue
+    remove_older(os.path.join(state_dir(), _FOLDER), now - DAY_SECONDS)
 
 
 def kept() -> frozenset[str]:

@@ -106,7 +106,7 @@ class Verdict:
     watched  locks whose files are compared after the call
     failed   True if the call could not be checked
     plan     the kernel's plan while the call runs (``kernel.plans``), or None
-    entry    file that the client is to source before the command, for that plan (``kernel.statement``); may be empty
+    entry    file that the client is to source before the command, for that plan (``kernel.planning``); may be empty
     owners   messages to the owners of overwritten changes (``Trail.owners``)
     evictions  work trees with live sessions that the call takes away (``tenants``)
     noted    the Notices to record, if the call goes ahead

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterable
 from typing import Any
 
-from swarm_hook_core import caller, process
+from swarm_hook_core import process
 from swarm_hook_core.denial import Denial, Loss, Notice
+from swarm_hook_core.fence import told_earlier
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.opaque_calls import effects_of
 from swarm_hook_core.shell.call import split
 from swarm_hook_core.shell.model import is_known
-from swarm_hook_core.traces import NOTICE, journal
+from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces.head.news import AGAIN, working
-from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import command, quoted
 from swarm_hook_core.watching.records import digest_of
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 KIND = "kills"  # of the journal's entry: `key` is the call's folder, `text` a digest of the commands, and the call's id
 WHY = "process"  # of the Loss
-APART_NS = 10**9  # calls closer than this may run side by side: the model has not read the denial of the first yet
 NAMED = 3  # processes that are named
 LONGEST = 60  # characters of a process's command line
 _ENDS = ("kill", "pkill", "skill", "killall", "kill-port")
@@ -209,7 +207,8 @@ def judge(check: Check) -> Verdict | None:
     owners = list({row["id"]: row for row in theirs.values()}.values())
     said = [*(part for _words, _folder, part in deeds), *sorted(row["id"] for row in owners)]
     digest = digest_of("\n".join(said).encode("utf-8", "replace"), 12)
-    if _was_told(check, trail, digest):
+    folder = check.call.folder
+    if told_earlier(check.call, trail, trail.place_of(folder), folder, KIND, f"{digest} "):
         return None
     denies = trail.level != NOTICE
     held = [
@@ -236,20 +235,9 @@ def _clients(check: Check) -> tuple[int, dict[int, Any]]:
         if row["host"] == here and row["client_pid"] and not process.departed(row, check.now, here):
             others = process.living(here, process.clients_in(row["other_clients"]), here)
             found.update((pid, row) for pid in (row["client_pid"], *(pid for pid, _start in others)))
-    pid = int((own is not None and own[2]["client_pid"]) or caller.parent())
+    pid = int((own is not None and own[2]["client_pid"]) or process.caller_parent())
     found.pop(pid, None)  # another conversation of the same client
     return pid, found
-
-
-def _was_told(check: Check, trail: Trail, digest: str) -> bool:
-    """Return True if the agent of the call was told of these processes in an earlier call. Raises OSError."""
-    folder = check.call.folder
-    own, now_ns = journal.read_own(os.path.join(trail.place_of(folder), trail.own_name)), time.time_ns()
-    for entry in journal.newest_first(own, folder, (KIND,)):
-        known, _, call_id = entry.text.partition(" ")
-        if entry.agent == check.call.agent and known == digest:
-            return now_ns - entry.at_ns > APART_NS and (not call_id or call_id != check.call.id)
-    return False
 
 
 def _words(check: Check, by: str, theirs: list[int], mine: list[int], owners: str, denies: bool) -> str:

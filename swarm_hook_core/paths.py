@@ -19,6 +19,10 @@ from collections.abc import Callable, Iterable
 from errno import ENOTDIR
 from typing import Any
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup import Session
+
 NO_CASE = "nocase:"
 LONGEST = 4096  # the longest path that a kernel opens; resolving much longer texts link by link would take minutes
 
@@ -360,6 +364,44 @@ def translated(path: str, directory: str, root: str, file_root: str) -> str:
     if directory and contains(directory, path):
         return os.path.normpath(os.path.join(file_root, os.path.relpath(path, directory)))
     return path
+
+
+def all_keys(session: Session, spelled: str, folder: str, real: Callable[[str], str] = real_path) -> list[str]:
+    """``keys_for`` of a path, of where the session's `file_root` says that it really is, and by its other mounts."""
+    keys = keys_for(spelled, folder, real)
+    for moved in _moved_by(session, spelled, folder, real) if session.file_root else ():
+        keys += keys_for(moved, folder, real)
+    for root in session.mounts:
+        paths = spellings(spelled, folder, real)
+        there = [root + path[len(session.root) :] for path in paths if contains(session.root, path)]
+        keys += [key for path in there for key in keys_for(path, folder, real) if key not in keys]
+    if session.mounts:
+        return list(dict.fromkeys(keys))
+    return keys
+
+
+def moved_places(session: Session, real: Callable[[str], str] = real_path) -> list[tuple[str, str]]:
+    """Return ``(folder, its git root)`` of each place whose files are really in the session's `file_root`; mostly
+    empty.
+    """
+    if not session.file_root:
+        return []
+    places = [(session.directory, session.root), (real(session.directory), real(session.root))]
+    return [place for place in places if place[0] != session.file_root]  # else every path stays where it is
+
+
+def _moved_by(session: Session, spelled: str, folder: str, real: Callable[[str], str] = real_path) -> list[str]:
+    """Return the paths in the session's `file_root` that the spellings of a path stand for, without unmoved ones."""
+    places = moved_places(session, real)
+    if not places:
+        return []  # the common case
+    found: list[str] = []
+    for path in spellings(spelled, folder, real):
+        for directory, root in places:
+            moved = translated(path, directory, root, session.file_root)
+            if moved != path and moved not in found:
+                found.append(moved)
+    return found
 
 
 def git_root(directory: str) -> str:

@@ -1,7 +1,10 @@
-"""Processes: the machine, the client behind a hook, proof that one is gone, and starting programs.
+"""Processes: a call's own, the machine, the client behind a hook, proof that one is gone, and starting programs.
 
 A process is named by machine, pid and start time, because pids are used again. "Gone" is only ever said on proof; a
 process that cannot be looked at counts as alive.
+
+A hook that runs as a process of its own is the one that a call comes from. A checker (``swarm_mcp.checker``) answers
+for the hooks of its client: then that is the relay that has handed the call over, and `_Relay` holds its words.
 """
 
 from __future__ import annotations
@@ -9,10 +12,82 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from swarm_hook_core import caller
+LONGEST_TRY_NS = 10 * 10**9  # of a checker, before the hook runs as a process
+
+check_answers: dict[tuple[object, ...], str] | None = None  # git's, during one check that may ask the same again
+
+
+class Abandoned(BaseException):
+    """The relay has stopped waiting: the hook was killed, or runs as a process of its own by now.
+
+    No ``Exception``: a check that goes on after a fault must not go on after this.
+    """
+
+
+class _Relay:
+    """The relay whose call is answered now: its `pid` and `parent`; 0 while this process is a hook itself.
+
+    A plugin that asks from the client's process has no relay: its `pid` is 0, and the client is the `parent`.
+    """
+
+    pid = 0
+    parent = 0
+    demand: Callable[[], None] | None = None
+    found: dict[object, str] = {}
+
+
+def answer_for(pid: int, parent: int, demand: Callable[[], None] | None) -> None:
+    """Answer a call of the relay `pid` below `parent` from now on; 0 and 0: be the caller again.
+
+    `demand()` raises Abandoned once the relay has stopped waiting.
+    """
+    _Relay.pid, _Relay.parent, _Relay.demand, _Relay.found = pid, parent, demand, {}
+
+
+def is_answering() -> bool:
+    """Return True while this process is a checker that answers a call."""
+    return _Relay.demand is not None
+
+
+def once_a_call(key: object, find: Callable[[], str]) -> str:
+    """Return ``find()``; a checker finds it once for a call, since the environment stays as it is for so long."""
+    if _Relay.demand is None:
+        return find()
+    if key not in _Relay.found:
+        _Relay.found[key] = find()
+    return _Relay.found[key]
+
+
+def caller_pid() -> int:
+    """Return the pid of the hook; where a plugin asks, this process stands for it."""
+    return _Relay.pid or os.getpid()
+
+
+def caller_parent() -> int:
+    """Return the pid of the process that has started the hook: its client, or a shell of its client."""
+    if _Relay.demand is None:
+        return os.getppid()
+    return _Relay.parent  # 0 for one outside of the namespace
+
+
+def demand_waiting() -> None:
+    """Raise Abandoned if the relay has stopped waiting: traces that are left from here on would be left twice."""
+    if _Relay.demand is not None:
+        _Relay.demand()
+
+
+def tried_ns() -> int:
+    """Return the time at which a relay handed this very call to a checker without an answer; 0 if that was not so."""
+    told = os.environ.get("SWARM_TRIED_NS", "")
+    if told.isdecimal() and 0 <= time.time_ns() - int(told) < LONGEST_TRY_NS:
+        return int(told)
+    return 0
+
+
+# Processes of this machine.
 
 SHELLS = frozenset(
     "sh bash dash zsh fish ksh ash busybox tcsh csh nu xonsh elvish pwsh mksh oksh yash osh rbash rzsh".split()
@@ -82,12 +157,8 @@ def is_stopped(pid: int) -> bool:
 
 def parent_of(pid: int) -> int:
     """The parent's pid, 0 where it cannot be told."""
-    if pid == caller.pid():
-        return caller.parent()
-    return _parent_of_other(pid)
-
-
-def _parent_of_other(pid: int) -> int:
+    if pid == caller_pid():
+        return caller_parent()
     if _is("linux"):
         stat = _read(f"/proc/{pid}/stat")
         fields = stat[stat.rfind(")") + 2 :].split()
@@ -134,12 +205,12 @@ def ancestors(below: int = 0) -> Iterator[int]:
     if below:
         pid = parent_of(below)
     else:
-        pid = caller.parent()
+        pid = caller_parent()
     for _ in range(24):
         if pid <= 1:
             return
         yield pid
-        pid = _parent_of_other(pid)
+        pid = parent_of(pid)
 
 
 KEEPER = "swarm-keeper"  # the name of the process that keeps the processes of a run (Linux)
@@ -269,7 +340,7 @@ def gone(host: str, pid: int, started: str, here: str) -> bool:
 
 def _followed(pid: int, started: str) -> str:
     """Return the start of `pid`, and have `_lives_on` tell of its end; "" outside of a checker, and if it has ended."""
-    if not caller.is_answering() or not hasattr(os, "pidfd_open"):
+    if not is_answering() or not hasattr(os, "pidfd_open"):
         return ""
     try:
         handle = os.pidfd_open(pid)

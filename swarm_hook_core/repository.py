@@ -1,4 +1,4 @@
-"""Work trees of git repositories, found by reading git's own small files: git itself is not started for known facts.
+"""Work trees of git repositories, found by reading git's own small files, and git as a source of other answers.
 
 A *work tree* is a folder with a ``.git`` in it. Its *common folder* has the part of the repository that all work trees
 of one clone share. The *names* of a path in a repository are ``<id>:<path from the top>``. The id of a repository is
@@ -8,9 +8,11 @@ its first commit, which clones share as well, or its common folder if that is no
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swarm_hook_core.paths import NO_CASE, real_path
+from swarm_hook_core.process import Result, run
 from swarm_hook_core.state import state_dir, write_private
 
 SMALL = 65536  # bytes of a configuration that are read
@@ -18,6 +20,47 @@ ON = ("true", "yes", "on", "1")
 MOST_KNOWN = 500
 _FOLDER, _LINK = 0o040000, 0o120000  # as in the module `stat`, which takes time to load
 _known: dict[str, Any] = {}  # a configuration's path -> its state when it was read, and its settings
+
+# Git answers questions: it runs no program that the repository names, writes nothing, and prompts for nothing.
+#
+# A repository's own configuration may name programs (a monitor of files, hooks, filters, pagers, helpers that fetch),
+# and an unpacked archive brings one along. So every git that answers a question is started by `ask`.
+
+FLAGS = (
+    "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
+    "-c", "diff.autoRefreshIndex=false", "-c", "protocol.allow=never", "-c", "gc.auto=0",
+    "-c", "maintenance.auto=false", "-c", "submodule.recurse=false", "-c", "log.showSignature=false",
+    "-c", "diff.ignoreSubmodules=dirty", "-c", "diff.relative=false", "-c", "filter.lfs.clean=",
+    "-c", "filter.lfs.process=", "-c", "filter.lfs.required=false",
+)  # fmt: skip
+# GIT_ALLOW_PROTOCOL: no protocol. The setting above leaves a repository's own `protocol.ext.allow` in force.
+ENVIRONMENT = {
+    "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "",
+    "GIT_PAGER": "cat", "GIT_EDITOR": "false", "LC_ALL": "C", "GIT_TRACE": "0",
+}  # fmt: skip
+# Added to every comparison: no program is run that shows contents, and no git is started inside submodules, which would
+# run their own filters.
+NO_PROGRAMS = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
+
+
+def ask(
+    words: Sequence[str],
+    folder: str,
+    seconds: float,
+    settings: Any = (),
+    environment: Mapping[str, str] | None = None,
+    stdin: str = "",
+) -> Result:
+    """Return the ``coordinator.Result`` of ``git <words>`` in `folder` on the text `stdin`, after at most `seconds`.
+
+    `settings` are git's own options such as ``-c name=value``. They come first, then ours. A question to `git config`
+    gets the repository's answer as it is: it runs no program.
+    """
+    flags: tuple[str, ...] = FLAGS
+    if words[0] == "config":
+        flags = ("--no-pager",)
+    argv = ["git", "-C", folder, *settings, *flags, *words]
+    return run(argv, seconds, stdin=stdin, environment={**(environment or {}), **ENVIRONMENT})
 
 
 class Tree:
@@ -193,10 +236,9 @@ def learn(tree: Tree, seconds: float) -> str:
     known = remembered(tree)
     if known or os.path.exists(os.path.join(tree.common, "shallow")):
         return known
-    from swarm_hook_core import git
 
     words = ["rev-list", "--max-parents=0", "HEAD"]
-    done = git.ask(words, tree.common, seconds, [f"--git-dir={tree.common}"])
+    done = ask(words, tree.common, seconds, [f"--git-dir={tree.common}"])
     lines = done.stdout.split()
     if done.code != 0 or not lines:
         return ""

@@ -9,16 +9,13 @@ import os
 import time
 from typing import Any
 
-from swarm_hook_core import environment, scratch, state
+from swarm_hook_core import environment, session_memory, state
 from swarm_hook_core.config import RuntimeConfig
-from swarm_hook_core.coordinator import chosen_command
+from swarm_hook_core.coordinator import fetch, is_fetching_news, may_fetch, send, uv_path
 from swarm_hook_core.hooks import SessionEvent, ToolCall
-from swarm_hook_core.lookup import LockReader, Session
-from swarm_hook_core.lookup.command import CommandReader
-from swarm_hook_core.lookup.sqlite import StoreReader, whole
-from swarm_hook_core.paths import git_root
+from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import client_process
-from swarm_hook_core.registration import CommandRegistrar, NotRegistered, described, note_client
+from swarm_hook_core.registration import NotRegistered, described, note_client
 from swarm_hook_core.state import has_plans, has_turn_files, local_store, state_dir
 from swarm_hook_core.traces import traces_dir
 from swarm_hook_core.untrusted_text import NOTE, cut_text, named
@@ -29,9 +26,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.traces.meetings import News
 
-# The life of a session, as its client's hooks tell it: it joins, works, rests, leaves.
-#
-# A registrar registers the session: ``command_registrar.CommandRegistrar``, or an object with its methods.
+# A registrar registers the session: ``registration.CommandRegistrar``, or an object with its methods.
 
 IDLE = "idle_prompt"  # the notification that a client waits for a prompt
 MOVED, RECONFIGURED = "PostToolUse", "ConfigChange"  # of Claude Code: it has entered a work tree; of its settings
@@ -106,7 +101,7 @@ def end(config: RuntimeConfig, event: SessionEvent, registrar: Any, driver: Any 
         registrar.end(event.session_id, client_process(config.client_marks), END_SECONDS, END_PATIENCE)
     except NotRegistered as error:
         _record(config, "session_end", str(error))
-    scratch.clear(config, event.session_id)
+    session_memory.clear(config, event.session_id)
     greetings.forget(config.runtime_name, event.session_id)
 
     if not os.path.isdir(traces_dir()):
@@ -139,32 +134,8 @@ def end_subagent(
     store = StoreReader(file, driver)
     session = store.session(config.runtime_name, event.session_id)
     if session and (store.holds_as(session.instance_id, event.agent) or _has_turn_files(config, event)):
-        from swarm_hook_core.errands import send
-
         words = ["--agent", event.agent]
         send(["agent-ended"], config.runtime_name, event.session_id, words, coordinator)
-
-
-def join_in_passing(
-    config: RuntimeConfig, event: SessionEvent, seconds: float, coordinator: list[str] | None = None
-) -> str:
-    """Instance id of a session that the store does not know yet, registering it if need be.
-
-    Empty where that fails; the next attempt then waits a few seconds, so that a broken coordinator
-    is not paid for on every write.
-    """
-
-    session_id = event.session_id
-    if not session_id or scratch.tried_lately(config, session_id, 10.0, time.time()):
-        return ""
-    registrar = CommandRegistrar(config, coordinator)
-    try:
-        row = registrar.register(described(config, event, "working"), seconds, TURN_PATIENCE, leave_running=True)
-        return str(row["id"])
-    except NotRegistered as error:
-        _record(config, "pre_tool_use", f"session not registered: {error}")
-        scratch.remember(config, session_id, failed_at=int(time.time()))
-        return ""
 
 
 def _has_turn_files(config: RuntimeConfig, event: SessionEvent) -> bool:
@@ -228,9 +199,7 @@ def begins(core: HookCore, event: SessionEvent) -> None:
     if core.config.kernel:
         _wire(core, event)
     if is_fetched:  # after it has been said
-        from swarm_hook_core import own_release
-
-        own_release.fetch()
+        fetch()
 
 
 def _wire(core: HookCore, event: SessionEvent) -> None:
@@ -251,12 +220,11 @@ def _unregistered(core: HookCore, event: SessionEvent, error: NotRegistered) -> 
     """
     if core.registrar.command:
         return str(error), str(error), False
-    from swarm_hook_core import own_release
     from swarm_hook_core.greetings import unregistered
 
-    is_fetched = own_release.is_wanted(core.config.env_prefix, event.cwd) and bool(own_release.uv())
+    is_fetched = may_fetch(core.config.env_prefix, event.cwd) and bool(uv_path())
     words = unregistered(error.why, is_fetched)
-    if own_release.is_news(is_fetched):
+    if is_fetching_news(is_fetched):
         return words, words, is_fetched
     return words, "", is_fetched
 
@@ -366,10 +334,10 @@ def _is_same_turn(core: HookCore, event: SessionEvent) -> bool:
         return False
 
     if event.name != "UserPromptSubmit" or not event.turn:
-        scratch.end_turn(core.config, event.session_id)
+        session_memory.end_turn(core.config, event.session_id)
         return False
     try:
-        return not scratch.begin_turn(core.config, event.session_id, event.turn)
+        return not session_memory.begin_turn(core.config, event.session_id, event.turn)
     except OSError as error:  # better a turn too many
         core.record_fault("turn", error)
         return False
@@ -414,9 +382,9 @@ def ends(core: HookCore, event: SessionEvent) -> None:
 def _drop_unheard(core: HookCore, event: SessionEvent) -> None:
     """Forget the kept words for a session, or a subagent, that ends."""
     if core.config.dialect.unheard is not None:
-        from swarm_hook_core import unheard
+        from swarm_hook_core import session_memory
 
-        unheard.take(core.config, event)
+        session_memory.take_words(core.config, event)
 
 
 def news_of_others(core: HookCore, event: SessionEvent) -> News | None:
@@ -475,53 +443,3 @@ def _was_told(core: HookCore, news: Any) -> None:
     core.registrar.told()
     if news is not None:
         news.told()
-
-
-# The session of a call that the store does not know: it is registered in passing, or checked all the same.
-
-DEADLINE_SECONDS = 0.2  # for a session that has to be registered first
-
-
-def unregistered(config: RuntimeConfig, call: ToolCall, instance_id: str) -> Session:
-    """A session as its own call and environment describe it, where the store does not."""
-    identity, cwd = environment.identity(config.env_prefix), call.cwd
-    if identity:
-        label = f"identity:{identity}"
-    else:
-        label = ""
-    return Session(instance_id, label, cwd, git_root(cwd) if cwd else "", environment.file_root(config.env_prefix))
-
-
-def join(
-    config: RuntimeConfig,
-    call: ToolCall,
-    store: Any,
-    coordinator: list[str] | None = None,
-    driver: Any = None,
-) -> tuple[Session | None, LockReader | None]:
-    """Return ``(Session, LockReader)`` of a session that `store` (may be None) does not know; else both None.
-
-    It is registered in passing. If that fails or takes too long it is checked all the same: unknown to the store, it
-    has no locks there.
-    """
-    end = time.monotonic() + DEADLINE_SECONDS
-    known = scratch.load(config, call.session_id).get("instance_id")
-    instance_id = known or join_in_passing(config, call, DEADLINE_SECONDS, coordinator)
-    file = local_store()
-    if file:
-        store = StoreReader(file, driver, waits=True)
-        session = store.session(config.runtime_name, call.session_id)
-        if session is not None:
-            return session, store
-    if store is not None and store.is_ours and not (instance_id and chosen_command()):
-        return unregistered(config, call, instance_id), whole(store)
-    if not instance_id:
-        return None, None
-
-    scope = str(scratch.load(config, call.session_id).get("scope") or "")
-    return unregistered(config, call, instance_id), CommandReader(max(0.05, end - time.monotonic()), scope)
-
-
-def is_elsewhere(config: RuntimeConfig, session_id: str) -> bool:
-    """Return True if the store may be one that only the coordinator's command can reach."""
-    return bool(chosen_command() or scratch.load(config, session_id).get("instance_id"))

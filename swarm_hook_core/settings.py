@@ -116,7 +116,7 @@ def fail(prefix: str, folder: str) -> Setting:
 
 
 def uvx(prefix: str, folder: str) -> Setting:
-    """Return the setting by which uv may fetch the coordinator for a plugin without one (``own_release``)."""
+    """Return the setting by which uv may fetch the coordinator for a plugin without one (``coordinator``)."""
     return _word("uvx", prefix, folder)
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 
-from swarm_hook_core import caller
+from swarm_hook_core import process
 
 DEFAULT_STORE = "~/.swarm-mcp/swarm.db"
 LONGEST_MARK = 1024  # bytes
@@ -57,7 +57,7 @@ def user_folder(override: str, base_variable: str, base: str) -> str:
 
     On Linux that is the folder in `base_variable`, if it is absolute, else `base`.
     """
-    return caller.once((override, base_variable), lambda: _user_folder(override, base_variable, base))
+    return process.once_a_call((override, base_variable), lambda: _user_folder(override, base_variable, base))
 
 
 def _user_folder(override: str, base_variable: str, base: str) -> str:
@@ -105,12 +105,12 @@ def ended_mark(client_pid: int = 0) -> str:
 
     `client_pid`: the client's process, as of `hook_starter`; by default the one that has started this hook.
     """
-    return os.path.join(state_dir(), "ended", str(client_pid or caller.parent()))
+    return os.path.join(state_dir(), "ended", str(client_pid or process.caller_parent()))
 
 
 def hook_starter(runtime: str) -> int:
     """Return the process of the client that has started this hook."""
-    pid = caller.parent()
+    pid = process.caller_parent()
     if runtime in SHELL_BETWEEN:
         from swarm_hook_core.process import above_shell
 
@@ -185,7 +185,7 @@ def shares_locks() -> bool:
 
 def store_path() -> str:
     """The coordinator's database file: ``SWARM_DB_PATH``, else ``~/.swarm-mcp/swarm.db``."""
-    return caller.once("store", lambda: absolute_setting("SWARM_DB_PATH") or os.path.expanduser(DEFAULT_STORE))
+    return process.once_a_call("store", lambda: absolute_setting("SWARM_DB_PATH") or os.path.expanduser(DEFAULT_STORE))
 
 
 def local_store() -> str:
@@ -422,6 +422,21 @@ def is_at(path: str, handle: int) -> bool:
         return os.path.samestat(os.stat(path), os.fstat(handle))
     except FileNotFoundError:
         return False  # there is none
+
+
+def remove_older(folder: str, before: float) -> None:
+    """Remove the files in a folder that were last changed before then, in Unix seconds."""
+    try:
+        names = os.listdir(folder)
+    except OSError:  # there is no such folder
+        return
+    for name in names:
+        path = os.path.join(folder, name)
+        try:
+            if os.lstat(path).st_mtime < before:
+                os.remove(path)
+        except OSError:  # another process was faster
+            continue
 
 
 # The record of faults inside hooks, which themselves stay silent. Its size is bounded.

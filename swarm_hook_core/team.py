@@ -14,11 +14,10 @@ from typing import Any
 from swarm_hook_core import clock
 from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall, Verdict
-from swarm_hook_core.lookup import LockReader
-from swarm_hook_core.lookup.glance import StoreGlance
+from swarm_hook_core.lookup import FirstLook
 from swarm_hook_core.process import host_id
 from swarm_hook_core.settings import strict
-from swarm_hook_core.state import name_of, read_private, state_dir, team_socket, write_private
+from swarm_hook_core.state import name_of, read_private, remove_older, state_dir, team_socket, write_private
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
 
@@ -53,7 +52,7 @@ class Stale:
         self.is_followed = is_followed
 
 
-def may_miss_locks(reader: StoreGlance | LockReader) -> bool:
+def may_miss_locks(reader: FirstLook) -> bool:
     """Return True if locks of other machines may be unknown here, in one of the joined work trees."""
     return bool(stale_trees(reader.shared_trees()))
 
@@ -199,22 +198,8 @@ def is_news(call: ToolCall, one: Stale) -> bool:
     except (OSError, ValueError):  # nothing was told yet
         pass
     try:
-        _forget_old(folder)
+        remove_older(folder, time() - KEPT_SECONDS)
         write_private(path, one.mark)
     except OSError:
         return True  # a sandbox: better told too often
     return True
-
-
-def _forget_old(folder: str) -> None:
-    try:
-        names = os.listdir(folder)
-    except OSError:  # nothing was told yet
-        return
-    for name in names:
-        path = os.path.join(folder, name)
-        try:
-            if os.path.getmtime(path) < time() - KEPT_SECONDS:
-                os.remove(path)
-        except FileNotFoundError:  # another process was faster
-            continue

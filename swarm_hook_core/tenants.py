@@ -15,7 +15,6 @@ does not count.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from shlex import quote
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 from swarm_hook_core import EDIT, REMOVE, fence
 from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.lookup import HOLD, TERMINAL, Held
 from swarm_hook_core.paths import contains
 from swarm_hook_core.process import ancestors, departed, host_id
@@ -36,7 +35,7 @@ from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.shell.programs.patch import unquoted
 from swarm_hook_core.stakes.verdict import Judgement as OfOthers
 from swarm_hook_core.stakes.writes import Judgement as OfSessions
-from swarm_hook_core.traces import NOTICE, journal
+from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces.head import LATELY_SECONDS, commit_of, known_branches
 from swarm_hook_core.traces.head.movement import BRANCHES, Commit, only_in
 from swarm_hook_core.traces.head.news import AGAIN, lost, tree_has_gone, working
@@ -78,7 +77,7 @@ class Eviction:
     @property
     def state(self) -> str:
         """The state of which the session is told once: another commit there, or a branch that goes, is news."""
-        return ":".join(filter(None, (self.head or NO_ID, self.branch)))
+        return ":".join(filter(None, (self.head or fence.NO_ID, self.branch)))
 
 
 # The fate of a folder under a call: whether it stays, and what moves or removes it.
@@ -274,8 +273,6 @@ def _pruned(root: str, effects: Effects) -> Tree | None:
 
 KIND = "lives"  # of the journal's entry: `key` is the tenants' folder, `text` the commit there and the call's id
 WHY = "tenant"  # of the Loss
-NO_ID = "-"
-APART_NS = 10**9  # calls closer than this may run side by side: the model has not read the denial of the first yet
 NOT_LIVING = (TERMINAL, HOLD, "team")  # runtimes: a person's terminal, a command with a lock, another machine's session
 
 
@@ -290,7 +287,11 @@ def judge(check: Check, effects: Effects) -> Verdict | None:
         return None
     for one in found:
         find(one, effects)
-    untold = [one for one in found if not _was_told(check.call, trail, one)]
+    untold = [
+        one
+        for one in found
+        if not fence.told_earlier(check.call, trail, _place(trail, one), one.root, KIND, f"{one.state} ")
+    ]
     denies = bool(untold) and trail.level != NOTICE
     for one in found:
         one.is_denied = denies
@@ -301,7 +302,7 @@ def judge(check: Check, effects: Effects) -> Verdict | None:
     if denies:
         # Note that the session was told
         for one in found:
-            text = f"{one.state} {check.call.id or NO_ID}"
+            text = f"{one.state} {check.call.id or fence.NO_ID}"
             trail.note_at(one.root, KIND, text, place=_place(trail, one))
         trail.leave()
         verdict.denial = Denial(first.root, None, "\n".join([words, *_other_denials(check, effects)]), loss=loss)
@@ -346,19 +347,6 @@ def _lives(check: Check, row: Any, root: str) -> bool:
     if pid == own_pid:
         return root != os.path.realpath(check.session.root)  # else an earlier conversation of the same client
     return own_pid not in ancestors(below=pid)
-
-
-def _was_told(call: ToolCall, trail: Trail, eviction: Eviction) -> bool:
-    """Return True if the agent of the call was told of this eviction in an earlier call, and no commit came since.
-
-    Two processes may answer one call: an entry with its id is no earlier call. Raises OSError.
-    """
-    own, now_ns = journal.read_own(os.path.join(_place(trail, eviction), trail.own_name)), time.time_ns()
-    for entry in journal.newest_first(own, eviction.root, (KIND,)):
-        head, _, call_id = entry.text.partition(" ")
-        if entry.agent == call.agent and head == eviction.state:
-            return now_ns - entry.at_ns > APART_NS and (not call.id or call_id != call.id)
-    return False
 
 
 # ------------------------------------------------------------------------------------------------ other tools

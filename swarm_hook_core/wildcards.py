@@ -1,6 +1,6 @@
-r"""Patterns with wildcards in two dialects, and one matcher for both.
+r"""Patterns with wildcards in two dialects, one matcher for both, and the files that a locked pattern covers.
 
-- git's (gitignore(5)), for one name of a path: `name_items`. `wildmatch` puts names together.
+- git's (gitignore(5)), for one name of a path: `name_items`. `parsed` puts names together.
 - the shell's, for any text: `compiled`. A slash is a letter like others; ``@(a|b)`` and the like are groups, if
   `extended`; an unreadable ``[`` or ``\`` stands for itself.
 
@@ -10,8 +10,16 @@ A pattern is read into items, one after the other: a letter, a tuple of ranges o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+
+from swarm_hook_core.paths import NO_CASE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup import Held
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -532,3 +540,119 @@ def _found_way(left: Sequence[Any], right: Sequence[Any], single: Callable[[Any,
                 seen.add(step)
                 pending.append(step)
     return False
+
+
+# Finds the files on the disk that a locked pattern covers, within bounds of time and number.
+
+ENTRIES = 20_000  # of folders, that are looked at for one question
+SEARCH_SECONDS = 0.15
+
+
+class Cover:
+    """The files that the pattern of a Held lock covers.
+
+    `segments` as in `parsed`, None if the pattern is unreadable; `folder`, the key of the folder that
+    contains all it covers; `base`, the folder it counts from; `fold`, True if letter case does not count.
+    """
+
+    __slots__ = ("held", "segments", "base", "folder", "fold")
+
+    def __init__(self, held: Held) -> None:
+        self.held = held
+        self.base = ""
+        if isinstance(held.base, str):
+            self.base = held.base
+        self.fold = self.base.startswith(NO_CASE)
+        pattern = ""
+        if isinstance(held.pattern, str):
+            pattern = held.pattern
+        try:
+            self.segments = None
+            if self.base:
+                self.segments = parsed(pattern, self.fold)
+        except PatternUnreadable:
+            self.segments = None
+        prefix = literal_prefix(folded(pattern) if self.fold else pattern)
+        if prefix:
+            self.folder = f"{self.base.rstrip('/')}/{prefix}"
+        else:
+            self.folder = self.base
+
+    def has(self, key: str) -> bool:
+        """Return True if it covers the path with this key."""
+        start = self.base.rstrip("/") + "/"
+        if self.segments is None or not key.startswith(start):
+            return False
+        return covers(self.segments, key[len(start) :])
+
+    def places_at(self, key: str) -> set[int]:
+        """Return the places in the pattern reached in the folder with this key (`step`); empty if nothing
+        below can match.
+        """
+        if self.segments is None:
+            return set()
+        start = self.base.rstrip("/") + "/"
+        if key != self.base and not key.startswith(start):
+            return set()
+        rest = key[len(start) :]
+        places = beginning(self.segments)
+        for name in rest.split("/"):
+            if name:
+                places = step(self.segments, places, name)
+        return places - {len(self.segments)}
+
+    def leads_to(self, key: str) -> bool:
+        """Return True if something below the folder with this key may be covered."""
+        if self.segments is None:
+            return False
+        return self.folder == key or self.folder.startswith(key.rstrip("/") + "/") or bool(self.places_at(key))
+
+
+def covered_below(starts: Iterable[tuple[Cover, str, set[int]]], seconds: float) -> Iterator[tuple[str, Cover]]:
+    """Yield ``(path, cover)`` of each existing file or folder that a pattern covers, in no order.
+
+    `starts`: ``(cover, folder, places)``: a ``Cover``, the folder to begin in, and the places in the pattern there. A
+    cover that was not searched to the end is yielded once more, with an empty path. Links are not followed, and the
+    contents of ``.git`` are left out.
+    """
+    end, seen = time.monotonic() + seconds, 0
+    together: dict[str, Any] = {}
+    for cover, folder, places in starts:
+        together.setdefault(folder, []).append((cover, places))
+    waiting = list(together.items())
+    while waiting:
+        folder, there = waiting.pop()
+        try:
+            entries = os.scandir(folder)
+        except (OSError, ValueError):  # gone or unreadable: nothing in it is covered
+            continue
+        with entries:
+            for entry in entries:
+                seen += 1
+                if seen > ENTRIES or (seen % 32 == 1 and time.monotonic() > end):
+                    left = {id(cover): cover for _, some in [(folder, there), *waiting] for cover, _ in some}
+                    yield from (("", cover) for cover in left.values())
+                    return
+                deeper = []
+                for cover, places in there:
+                    after = step(cover.segments, places, folded(entry.name) if cover.fold else entry.name)
+                    if after:
+                        if len(cover.segments) in after:
+                            yield entry.path, cover
+                        deeper.append((cover, after))
+                if deeper and entry.name != ".git" and entry.is_dir(follow_symlinks=False):
+                    waiting.append((entry.path, deeper))
+
+
+def start_of(cover: Cover, root: str, keys: Iterable[str]) -> tuple[Cover, str, set[int]] | None:
+    """Return the start for `covered_below` of the files that `cover` has below the folder `root` with these `keys`.
+
+    None if it has nothing there.
+    """
+    for key in keys:
+        places = cover.places_at(key)
+        if places:
+            return cover, root, places
+        if cover.folder.startswith(key.rstrip("/") + "/"):
+            return cover, root + cover.folder[len(key.rstrip("/")) :], cover.places_at(cover.folder)
+    return None

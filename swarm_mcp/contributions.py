@@ -1,8 +1,9 @@
 """The contributions of the packages: verbs, tools, doctor checks, reactions.
 
-Each package lists its own in one module, `contributes`, as plain data. Modules and functions are named by text
-(``"package.module"``, ``"package.module:function"``), and loaded when they are used. This module has the only list of
-the packages. docs/dev/architecture.md explains the parts; a part that a package does not contribute to is left out:
+Each package lists its own in one module, `contributes`, as plain data; the coordinator's own stand below. Modules and
+functions are named by text (``"package.module"``, ``"package.module:function"``), and loaded when they are used. This
+module has the only list of the packages. docs/dev/architecture.md explains the parts; a part that a package does not
+contribute to is left out:
 
   VERBS        verb -> the module with its function, in the order of the help page
   PLACES       verb of the package -> the verb of an earlier package that it stands behind on the help page
@@ -30,8 +31,7 @@ from swarm_hook_core import state
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.state import shares_locks, state_dir
 
-# The coordinator comes first: a verb that hooks start is found in its list, and no other list is loaded.
-PACKAGES = ("swarm_mcp", "swarm_mcp.changes", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")
+PACKAGES = ("swarm_mcp.changes", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")
 # Packages with reactions. All of these are about other machines, with which clones here share their locks.
 REACTING = ("swarm_mcp.team",)
 
@@ -83,7 +83,11 @@ def uncommitted(store: object, scope: str, people: object) -> list[Any]:
 
 
 def lists() -> Iterator[ModuleType]:
-    """Load and yield the `contributes` module of each package."""
+    """Yield this module, then load and yield the `contributes` module of each package.
+
+    A verb that hooks start is found here, and no other list is loaded.
+    """
+    yield sys.modules[__name__]
     for package in PACKAGES:
         yield module_named(f"{package}.contributes")
 
@@ -164,3 +168,115 @@ def tell_committed(database: Any, tables: set[str]) -> None:
         react_to_row(COMMITTED, database, tables)
     except Exception as error:  # the change itself is done
         state.record_hourly("store", COMMITTED, state.describe(error))
+
+
+# The coordinator's own verbs, tools and doctor checks.
+
+# In the order that those of one group have on the help page.
+VERBS = {
+    "install": "swarm_mcp.cli.commands.install",
+    "uninstall": "swarm_mcp.cli.commands.install",
+    "status": "swarm_mcp.cli.commands.status",
+    "doctor": "swarm_mcp.cli.commands.doctor",
+    "demo": "swarm_mcp.cli.commands.doctor",
+    "lock": "swarm_mcp.cli.commands.lock",
+    "unlock": "swarm_mcp.cli.commands.lock",
+    "hold": "swarm_mcp.cli.commands.hold",
+    "locks": "swarm_mcp.cli.commands.locks",
+    "why": "swarm_mcp.cli.commands.lock_explaining",
+    "log": "swarm_mcp.cli.commands.log",
+    "renew": "swarm_mcp.cli.commands.lock",
+    "transfer": "swarm_mcp.cli.commands.lock",
+    "request-lock": "swarm_mcp.cli.commands.lock",
+    "steal": "swarm_mcp.cli.commands.lock",
+    "restore": "swarm_mcp.cli.commands.restore",
+    "instances": "swarm_mcp.cli.commands.sessions",
+    "whoami": "swarm_mcp.cli.commands.sessions",
+    "bootstrap": "swarm_mcp.cli.commands.sessions",
+    "register": "swarm_mcp.cli.commands.sessions",
+    "deregister": "swarm_mcp.cli.commands.sessions",
+    "messages": "swarm_mcp.cli.commands.messages",
+    "send": "swarm_mcp.cli.commands.messages",
+    "broadcast": "swarm_mcp.cli.commands.messages",
+    "prompt-peer": "swarm_mcp.cli.commands.messages",
+    "tasks": "swarm_mcp.cli.commands.tasks",
+    "request-task": "swarm_mcp.cli.commands.tasks",
+    "claim": "swarm_mcp.cli.commands.tasks",
+    "update-task": "swarm_mcp.cli.commands.tasks",
+    "answer": "swarm_mcp.cli.commands.tasks",
+    "watch": "swarm_mcp.cli.commands.watch",
+    "kv": "swarm_mcp.cli.commands.kv",
+    "inspect": "swarm_mcp.cli.commands.status",
+    "statusline": "swarm_mcp.cli.commands.status",
+    "resolve-workspace-handle": "swarm_mcp.cli.commands.ui",
+    "ui": "swarm_mcp.cli.commands.ui",
+    "cleanup": "swarm_mcp.cli.commands.doctor",
+    "protect": "swarm_mcp.cli.commands.protect",
+    "guard": "swarm_mcp.cli.commands.guard",
+    "init": "swarm_mcp.cli.commands.install",
+    "serve": "swarm_mcp.cli.commands.serve",
+    "hook": "swarm_mcp.cli.commands.serve",
+    "denied": "swarm_mcp.cli.commands.reports",
+    "attempted": "swarm_mcp.cli.commands.reports",
+    "alive": "swarm_mcp.cli.commands.reports",
+    "agent-ended": "swarm_mcp.cli.commands.reports",
+    "altered": "swarm_mcp.cli.commands.reports",
+    "overwritten": "swarm_mcp.cli.commands.reports",
+    "evicted": "swarm_mcp.cli.commands.reports",
+    "bundle": "swarm_mcp.cli.commands.install",
+    "fetched": "swarm_mcp.cli.commands.install",
+    "completion": "swarm_mcp.cli.commands.completion",
+}
+NOUNS = {
+    "task": {"list": "tasks", "request": "request-task", "claim": "claim", "end": "update-task", "answer": "answer"},
+    "msg": {"list": "messages", "send": "send", "all": "broadcast", "wake": "prompt-peer"},
+}
+ALIASES = {"list-instances": "instances", "ls": "locks", "auto": "protect"}
+OTHER_WORDS = {
+    "release": "unlock", "free": "unlock", "unlock-all": "unlock", "rm": "unlock", "freeze": "lock",
+    "guarded": "locks", "holders": "locks", "held": "locks", "queue": "locks", "show": "status", "overview": "status",
+    "session": "instances", "tail": "watch", "feed": "watch", "monitor": "watch", "tell": "send", "say": "send",
+    "notify": "send", "todo": "tasks", "jobs": "tasks", "lint": "doctor", "config": "doctor", "settings": "doctor",
+    "pause-swarm": "protect off --for 1h", "silence": "protect off --for 1h", "mute": "protect off --for 1h",
+    "snooze": "protect off --for 1h", "switch-off": "protect off --for 1h", "turn-off": "protect off --for 1h",
+    "quiet": "protect off --for 1h", "bypass": "protect off --for 1h", "skip": "protect off --for 1h",
+    "unprotect": "protect off", "on": "protect keep", "switch-on": "protect keep", "unmute": "protect keep",
+    "drop": "unlock", "unhold": "unlock", "acquire": "lock", "take": "lock", "reserve": "lock", "who": "status",
+    "state": "status", "info": "status", "sessions": "instances", "agents": "instances", "peers": "instances",
+    "explain": "why", "history": "log", "events": "log", "extend": "renew", "refresh": "renew", "give": "transfer",
+    "handover": "transfer", "hand-over": "transfer", "ask": "request-lock", "revert": "undo", "recover": "restore",
+    "message": "send", "mail": "messages", "inbox": "messages", "wait": "watch", "follow": "watch", "check": "doctor",
+    "test": "doctor", "verify": "doctor", "setup": "install", "add": "install", "enable": "install",
+    "upgrade": "install", "update": "install", "remove": "uninstall", "level": "protect", "list": "locks",
+    "disable": "protect off", "off": "protect off", "clean": "cleanup", "gc": "cleanup", "prune": "cleanup",
+    "hooks": "guard", "mcp": "serve", "server": "serve",
+}  # fmt: skip
+TOOLS = (
+    "swarm_mcp.server.tools.instances",
+    "swarm_mcp.server.tools.locks",
+    "swarm_mcp.server.tools.messages",
+    "swarm_mcp.server.tools.tasks",
+    "swarm_mcp.server.tools.kv",
+    "swarm_mcp.server.tools.activity",
+)
+CHECKS = {
+    "binary": "swarm_mcp.doctor.own_checks:binary",
+    "database": "swarm_mcp.doctor.own_checks:database",
+    "scope": "swarm_mcp.doctor.own_checks:scope",
+    "instances": "swarm_mcp.doctor.own_checks:instances",
+    "skill_discovery": "swarm_mcp.doctor.own_checks:skills",
+    "plugin_discovery": "swarm_mcp.doctor.own_checks:plugins",
+    "env": "swarm_mcp.doctor.own_checks:environment",
+    "libraries": "swarm_mcp.doctor.own_checks:libraries",
+    "sqlite": "swarm_mcp.doctor.own_checks:journal",
+    "checker": "swarm_mcp.doctor.own_checks:checkers",
+    "state": "swarm_mcp.doctor.own_checks:state",
+    "settings": "swarm_mcp.doctor.own_checks:settings",
+    "protect": "swarm_mcp.doctor.own_checks:protection",
+    "merge": "swarm_mcp.doctor.own_checks:merging",
+    "authorship": "swarm_mcp.doctor.own_checks:authorship",
+    "fail": "swarm_mcp.doctor.own_checks:failed_checks",
+    "guard": "swarm_mcp.doctor.own_checks:guard",
+    "kernel": "swarm_mcp.doctor.own_checks:kernel_hold",
+    "faults": "swarm_mcp.doctor.own_checks:faults",
+}

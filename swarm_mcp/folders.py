@@ -33,6 +33,14 @@ def clean(path: str, base: str = "") -> str:
     return joined
 
 
+def names_in(folder: str) -> list[str]:
+    """Return the names of the entries of a folder, sorted; none if it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:  # no such folder
+        return []
+
+
 def scope_of(directory: str, explicit: str = "") -> str:
     """The scope of work in `directory`: the `explicit` one, else the git root above, else itself."""
     if explicit.strip():

@@ -43,7 +43,7 @@ def _amended(payload: dict[str, Any]) -> dict[str, Any]:
 
 def _of_server(name: str) -> str:
     """Return ``mcp__server__tool``: the server's name may have the sign between both in it."""
-    from swarm_hook_core.mcp_writers.arguments import kind_of
+    from swarm_hook_core.mcp_writers import kind_of
 
     words = name.split("_")
     pairs = [("_".join(words[at:]), "_".join(words[:at])) for at in range(len(words) - 1, 0, -1)]

@@ -36,7 +36,7 @@ def shell_text(tool_input: Any) -> str:
     Cline runs each in a shell of its own that begins in the session's folder. They come as texts or as
     ``{command, args}``, one or a list, under ``commands`` or in any other form that models are known to write.
     """
-    from swarm_hook_core.targets import one_text
+    from swarm_hook_core.opaque_calls import one_text
 
     given = tool_input
     if isinstance(given, dict) and "args" not in given:

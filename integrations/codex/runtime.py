@@ -15,7 +15,7 @@ def _without_statement(payload: dict[str, Any]) -> dict[str, Any]:
         command = None
     if not isinstance(command, str) or command[:3] != ". '":
         return payload
-    from swarm_hook_core.kernel.statement import without
+    from swarm_hook_core.kernel.planning import without
 
     return without(payload)
 

@@ -19,13 +19,13 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
-from swarm_hook_core import EDIT, REMOVE
+from swarm_hook_core import EDIT, REMOVE, state
 from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
-from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.hooks import ToolCall, Verdict, joined
-from swarm_hook_core.lookup import Held
-from swarm_hook_core.paths import real_path
+from swarm_hook_core.lookup import Held, Peers, Session
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.paths import all_keys, git_root, real_path
 from swarm_hook_core.state import (
     absolute_setting,
     end_by_mark,
@@ -33,6 +33,7 @@ from swarm_hook_core.state import (
     has_turn_files,
     hook_starter,
     is_watching,
+    local_store,
     shares_locks,
 )
 from swarm_hook_core.traces.trail import Trail
@@ -66,7 +67,7 @@ def judge(check: Check) -> Verdict | None:
 
 def _expect_failure(core: HookCore, call: ToolCall) -> None:
     """Have the end of a test or a build looked at."""
-    from swarm_hook_core.check.company import may_build
+    from swarm_hook_core.check import may_build
 
     if not call.session_id or not may_build(call):
         return
@@ -89,6 +90,56 @@ def ask(check: Check) -> Verdict | None:
             if found.denial is not None:
                 break
     return check.verdict
+
+
+def beside_locks(check: Check, error: BaseException) -> Verdict | None:
+    """Return the Verdict on a call after its check ended in `error`: it says so, and locked files are watched.
+
+    None if no other session has a lock in its reach, or that is not known either.
+    """
+    from swarm_hook_core.denial import Notice, without_owner
+    from swarm_hook_core.wording import named_locks
+
+    config, why = check.config, state.describe(error)
+    try:
+        session, locks = _locks_in_reach(check)
+        if session is None or not locks:
+            return None
+        named = named_locks(locks, token(session.label, "identity"), session.instance_id)
+    except Exception as second:
+        if state.describe(second) != why:
+            check.core.record_fault("pre_tool_use", second)
+        return None
+    words = (
+        f"swarm: this call could not be checked ({why[:300]}), and other sessions hold {named}. It goes ahead, but it"
+        " must leave those files alone, and they are compared afterwards. `swarm-mcp doctor` in a terminal says how to"
+        " mend it."
+    )
+    watch.begin(config, check.call, locks, time.time(), Kept)
+    check.core.record_fault("pre_tool_use", error)
+    verdict = Verdict(None, words, locks, failed=True)
+    verdict.noted = [Notice(locks[0].file, without_owner("unchecked", "write", why), words)]
+    return verdict
+
+
+def _locks_in_reach(check: Check) -> tuple[Session | None, list[Held]]:
+    """Return the session, and the locks of others around its folder or by name in the call."""
+    from swarm_hook_core.opaque_calls import shell_text
+    from swarm_hook_core.registration import session_of_call
+
+    config, call, file = check.config, check.call, local_store()
+    if not file:
+        return None, []
+    reader = StoreReader(file, check.core.driver, waits=True)
+    session = reader.session(config.runtime_name, call.session_id) or session_of_call(config, call, "")
+    peers = Peers(reader, session.instance_id, time.time(), call.agent)
+    folders = [call.folder, *map(os.path.dirname, check.writes.paths)]
+    roots = dict.fromkeys(key for folder in folders for key in all_keys(session, git_root(folder), "/"))
+    found = peers.around(list(roots))
+    command = shell_text(call.tool, call.input)
+    if command:
+        found += [held for held in peers.under(["/"]) if held.file in command or os.path.dirname(held.file) in command]
+    return session, list({held.mark: held for held in found}.values())
 
 
 class Rule:
@@ -230,6 +281,7 @@ def locks(check: Check) -> Verdict | None:
     has_names = bool(check.writes.named) and check.writes.has_names  # raises ValueError for an unreadable input
     if not check.meets_locks():  # mostly; then no question is asked about any of the files
         return None
+    from swarm_hook_core.collisions import denied_by_lock
 
     denial = denied_by_lock(check.writes, check.session, check.peers, check.now)
     if denial is not None or has_names:
@@ -381,17 +433,17 @@ def _denied(denial: Denial | None) -> Verdict | None:
 
 def _beside_locks(check: Check, with_kernel: bool) -> Verdict | None:
     """Return the Verdict on the effects of a call beside the locks in its reach, or None."""
-    from swarm_hook_core import opaque_calls
-
     if not check.meets_locks():
         return None
+    from swarm_hook_core import collisions
+
     call, session, peers = check.call, check.session, check.peers
-    if not opaque_calls.concerns(call, session, peers):
+    if not collisions.concerns(call, session, peers):
         return None
     effects = check.writes.effects
     if effects is None or not (effects.size or effects.runs):
         return None
-    return opaque_calls.judge(check.config, session, call, effects, peers, check.now, with_kernel)
+    return collisions.judge_call(check.config, session, call, effects, peers, check.now, with_kernel)
 
 
 def _may_evict(effects: Effects) -> bool:
@@ -528,14 +580,14 @@ def count(check: Check, verdict: Verdict) -> None:
     """
     if verdict.denial is None and not verdict.noted:
         return
-    from swarm_hook_core import repeated_denials
+    from swarm_hook_core.denial import weigh, weigh_notice
 
     try:
         if verdict.denial is None:
             for notice in verdict.noted:
-                repeated_denials.weigh_notice(notice, check.session, check.now)
+                weigh_notice(notice, check.session, check.now)
             return
-        repeated_denials.weigh(verdict.denial, check.session, check.call, check.peers, check.now)
+        weigh(verdict.denial, check.session, check.call, check.peers, check.now)
     except Exception as error:  # it is denied, though not counted
         check.core.record_fault("pre_tool_use", error)
 
@@ -617,9 +669,9 @@ def _news_of_locks(check: Check) -> str:
         leases, has_news = check.glance.leases_and_news(check.session.instance_id)
         if not leases and not has_news:
             return ""
-        from swarm_hook_core import lease_renewal
+        from swarm_hook_core import session_memory
 
-        return lease_renewal.renew(check.config, call.session_id, leases, has_news, check.core.coordinator)
+        return session_memory.renew(check.config, call.session_id, leases, has_news, check.core.coordinator)
     except Exception as error:  # the next call renews them
         check.core.record_fault("pre_tool_use", error)
         return ""

@@ -4,8 +4,8 @@ PLANS is a plan, or a folder of plans (``plans``). The shell of a client's comma
 (``plans``), and so do our own harnesses. Without a plan for the command, or if the kernel cannot hold anything, the
 command runs unchanged, unless its plan is strict.
 
-A child makes the namespaces and stays in them, to keep the mounts in line with the locks (``upkeep``). This process
-joins them after all paths are held: an earlier failure changes nothing for the command.
+A child makes the namespaces and stays in them, to keep the mounts in line with the locks (``namespace.keep``). This
+process joins them after all paths are held: an earlier failure changes nothing for the command.
 """
 
 from __future__ import annotations
@@ -78,9 +78,7 @@ def _entered(plan: Plan) -> str:
                 os.close(reading)
                 # A grandchild, so that the shell never meets it when it waits for its children.
                 if os.fork() == 0:
-                    from swarm_hook_core.kernel import upkeep
-
-                    upkeep.run(plan, command, writing)
+                    namespace.keep(plan, command, writing)
             finally:
                 os._exit(0)
         os.close(writing)

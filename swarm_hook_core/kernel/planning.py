@@ -1,4 +1,4 @@
-"""The decision if the kernel holds locked files while a call runs, the plan for it, and what was refused.
+"""The decision if the kernel holds locked files while a call runs, the plan, the way to it, and what was refused.
 
 Loaded when a shell call cannot be parsed and others hold locks in its reach.
 """
@@ -9,27 +9,27 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from swarm_hook_core import settings
+from swarm_hook_core import environment, settings
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.denial import Denial, Loss
 from swarm_hook_core.hooks import SessionEvent, ToolCall
-from swarm_hook_core.kernel import namespace, plans, statement
-from swarm_hook_core.kernel.plans import NOT_HELD, Plan
+from swarm_hook_core.kernel import namespace, plans
+from swarm_hook_core.kernel.plans import NOT_HELD, Plan, in_quotes, kernel_dir, print_of
 from swarm_hook_core.lookup import Held, Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.opaque_calls import shell_text
 from swarm_hook_core.paths import git_root, keys_for
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.model import Effects
-from swarm_hook_core.state import local_store, name_of, store_path
-from swarm_hook_core.targets import shell_text
+from swarm_hook_core.state import PLAIN, local_store, name_of, store_path
 from swarm_hook_core.untrusted_text import as_word, named, token
 from swarm_hook_core.watching.records import call_key
 from swarm_hook_core.wording import named_locks
 
 TYPE_CHECKING = False
-
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
 
@@ -91,16 +91,16 @@ def name_of_call(config: RuntimeConfig, call: ToolCall) -> str:
 
 def _may_enter(config: RuntimeConfig, call: ToolCall, effects: Effects) -> bool:
     """Return True if the call's command works in a namespace and its client can be told to enter one."""
-    if not call.session_id or os.name != "posix" or kept_out(effects.programs):
+    if not call.session_id or os.name != "posix" or _kept_out(effects.programs):
         return False
     if config.kernel == SHELL:
         return os.path.exists(plans.wired_file(call.session_id))
     if config.kernel == STATEMENT:
-        return statement.may_precede(config, call)
+        return _may_precede(config, call)
     return True
 
 
-def kept_out(programs: set[str]) -> set[str]:
+def _kept_out(programs: set[str]) -> set[str]:
     """Return those of these programs that fail in this user's namespaces; root needs no user namespace."""
     return programs & (OWN if os.geteuid() == 0 else OWN | BROKEN | OVER_SSH)
 
@@ -250,7 +250,7 @@ def plain_config(runtime: str) -> RuntimeConfig:
 
 def keeps_out(command: str, folder: str) -> str:
     """Return one of the command's programs that fails in a user namespace, or ""."""
-    return min(kept_out(effects_of(command, folder).programs), default="")
+    return min(_kept_out(effects_of(command, folder).programs), default="")
 
 
 def plan_of_process(whose: tuple[str, str, str], folder: str, is_strict: bool, store: str) -> tuple[Plan | None, bool]:
@@ -261,3 +261,122 @@ def plan_of_process(whose: tuple[str, str, str], folder: str, is_strict: bool, s
     plan = plans.Plan(*whose, is_strict=is_strict, roots=[git_root(folder)], store=store)
     plan.paths, are_all = plans.held_now(plan)
     return (plan if plan.paths else None), are_all
+
+
+# Codex: a statement before the command has its shell look for the plan, and the user's rules allow it.
+#
+# The command itself stays unchanged after it, so that the client's rules still see it; ``bash -c '...'`` around it
+# would hide it from them. Approvals and forbidding rules were seen to hold with such a statement in certain releases.
+# In other releases no statement is added.
+
+# User rules that may let a command out of the sandbox, which a statement before the command would undo.
+#
+# Codex runs a command outside its sandbox if an ``allow`` rule matches each of its parts; no rule matches the
+# statement. Rules that ask or forbid hold in spite of the statement. The rules are Starlark, a subset of Python:
+# ``prefix_rule(pattern=["make", ["a", "b"]], decision="allow")``.
+
+LARGEST_RULES = 1 << 20
+
+
+def may_allow(command: str, folder: str) -> bool:
+    """Return True if a rule in force in `folder` may allow `command`. An unreadable rule may."""
+    files = [file for place in _places(folder) for file in _files(place)]
+    if not files:
+        return False
+    seen = print_of(command)
+    return any(_allows(file, seen) for file in files)
+
+
+def _places(folder: str) -> Iterator[str]:
+    """Yield the folders of rules: the machine's, the user's, and those of the projects around `folder`."""
+    yield "/etc/codex/rules"
+    yield os.path.join(os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex"), "rules")
+    while True:
+        yield os.path.join(folder, ".codex", "rules")
+        above = os.path.dirname(folder)
+        if above == folder:
+            return
+        folder = above
+
+
+def _files(place: str) -> list[str]:
+    try:
+        return [os.path.join(place, name) for name in os.listdir(place) if name.endswith(".rules")]
+    except OSError:
+        return []  # no rules there
+
+
+def _allows(file: str, seen: str) -> bool:
+    """Return True if a rule in `file` may allow a command: the command has all the rule's words.
+
+    `seen`: the command's text from `print_of`.
+    """
+    import ast
+
+    try:
+        with open(file, encoding="utf-8") as opened:
+            tree = ast.parse(opened.read(LARGEST_RULES))
+        rules = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_rule(node.func)]
+        if len(rules) < sum(_is_rule(node) for node in ast.walk(tree)):
+            return True  # a rule under another name
+        for rule in rules:
+            given = {one.arg: ast.literal_eval(one.value) for one in rule.keywords}
+            if rule.args or given.get("decision", "allow") == "allow":
+                words = [[word] if isinstance(word, str) else word for word in given["pattern"]]
+                if all(any(print_of(one) in seen for one in word) for word in words):
+                    return True
+        return False
+    except (OSError, ValueError, KeyError, TypeError, SyntaxError, RecursionError):
+        return True  # unreadable: it may allow the command
+
+
+def _is_rule(node: object) -> bool:
+    return getattr(node, "id", "") == "prefix_rule"
+
+
+_SHELLS = ("bash", "zsh")  # shells that know their own command text, and can run it again
+
+
+def _may_precede(config: RuntimeConfig, call: ToolCall) -> bool:
+    """Return True if a statement may be put before this call's command."""
+    command = shell_text(call.tool, call.input)
+    if not isinstance(call.input, dict) or not isinstance(call.input.get("command"), str) or not command.strip():
+        return False
+    if "apply_patch" in command or "applypatch" in command:
+        return False  # Codex applies a patch itself if it finds one in a command
+    if _shell() not in _SHELLS or environment.client_version(config) not in config.kernel_versions:
+        return False
+
+    return not may_allow(command, call.folder)
+
+
+def preceded(tool_input: dict[str, Any], entry: str) -> dict[str, Any]:
+    """Return the input of a call with the statement before its command."""
+    return {**tool_input, "command": f". {in_quotes(entry)}; {tool_input['command']}"}
+
+
+def without(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return `payload` with its command as it was before the statement was added; ``Dialect.amend`` of Codex.
+
+    Only for a call that has ended: before that the command is all from the model, and all of it is checked.
+    """
+    tool_input = payload.get("tool_input")
+    if not isinstance(tool_input, dict) or payload.get("hook_event_name") == "PreToolUse":
+        return payload
+    command, ours = tool_input.get("command"), ". " + in_quotes(os.path.join(kernel_dir(), ""))[:-1]
+    if not isinstance(command, str) or not command.startswith(ours):
+        return payload
+    name, mark, rest = command[len(ours) :].partition(".sh'; ")
+    if not mark or name.count("/") != 1 or set(name) - PLAIN - set("_/"):
+        return payload
+    return {**payload, "tool_input": {**tool_input, "command": rest}}
+
+
+def _shell() -> str:
+    """Return the name of the shell that runs this user's commands."""
+    import pwd
+
+    try:
+        return os.path.basename(pwd.getpwuid(os.getuid()).pw_shell)
+    except KeyError:
+        return os.path.basename(os.environ.get("SHELL", ""))  # a user without an account entry

@@ -14,10 +14,19 @@ import sys
 import time
 from collections.abc import Iterable
 
-from swarm_hook_core.collisions import all_keys
 from swarm_hook_core.lookup import Held, Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.state import name_of, open_private, read_private, refuse_link, state_dir, write_all, write_private
+from swarm_hook_core.paths import all_keys
+from swarm_hook_core.state import (
+    name_of,
+    open_private,
+    read_private,
+    refuse_link,
+    remove_older,
+    state_dir,
+    write_all,
+    write_private,
+)
 from swarm_hook_core.watching.watch import files_of
 
 MOST_PATHS = 1000
@@ -289,14 +298,7 @@ def _sweep() -> None:
     for name in _names(kernel_dir()):
         if name != WIRED and _is_older(os.path.join(kernel_dir(), name), now - DROPPED_SECONDS):
             _drop(os.path.join(kernel_dir(), name))
-    marks = os.path.join(kernel_dir(), WIRED)
-    for name in _names(marks):
-        mark = os.path.join(marks, name)
-        if _is_older(mark, now - WIRED_SECONDS):
-            try:
-                os.remove(mark)
-            except OSError:
-                continue  # gone already
+    remove_older(os.path.join(kernel_dir(), WIRED), now - WIRED_SECONDS)
 
 
 def _names(folder: str) -> list[str]:

@@ -13,8 +13,8 @@ from _operator import methodcaller  # as `operator` shows it, without the rest o
 from collections.abc import Callable
 from typing import Any
 
-from swarm_hook_core import caller
-from swarm_hook_core.lookup import Session
+from swarm_hook_core import process
+from swarm_hook_core.lookup import FirstLook, Session
 from swarm_hook_core.state import read_private, state_dir, write_private
 
 # Messages that a session has not read, but for those that its next hook tells whole.
@@ -145,7 +145,7 @@ def _pending(log: str) -> bool:
         return False
 
 
-class StoreGlance:
+class StoreGlance(FirstLook):
     """The first answers of the store's file, by `driver` (default: the interpreter's). Raises the driver's errors.
 
     Missing tables and columns count as empty: another program made the file, or it is only being made. A reader that
@@ -154,15 +154,13 @@ class StoreGlance:
     connection  one to the file that this process has open already, to be read by; it stays open
     """
 
-    is_ours = True  # True if our coordinator has made the store, which then knows sessions
-
     def __init__(self, path: str, driver: Any = None, waits: bool = False, connection: Any = None):
         self.driver = driver or sqlite_driver()
         self.path = path
         self.waits = waits
         self._wait: Wait | None = None
         self._has_connected_anew = False
-        if connection is None and caller.is_answering():
+        if connection is None and process.is_answering():
             connection = self._insist(lambda: _kept_connection(self.driver, path))
         self._is_shared = connection is not None
         self.connection = connection or self._insist(lambda: connect_read_only(self.driver, path, BUSY_SECONDS))
@@ -185,7 +183,6 @@ class StoreGlance:
     # ----------------------------------------------------------------------------------------- sessions
 
     def session(self, runtime: str, session_id: str) -> Session | None:
-        """Return the Session that a client's hooks have registered under this id, or None."""
         found = self._rows_if_known(
             "SELECT i.id, i.label, i.directory, i.root, i.file_root FROM swarm_sessions s"
             " JOIN instances i ON i.id = s.instance_id WHERE s.runtime = ? AND s.session_id = ?",
@@ -197,7 +194,6 @@ class StoreGlance:
         return None
 
     def other_mounts(self, root: str) -> list[str]:
-        """Return the paths by which other sessions know the folder `root`, if it is mounted more than once."""
         rows = self._rows_if_known(f"SELECT DISTINCT root FROM instances LIMIT {MOST_ROOTS}") or ()
         others = [other for (other,) in rows if isinstance(other, str) and other not in ("", root)]
         if not root or not others:
@@ -209,34 +205,25 @@ class StoreGlance:
         return [other for other in others if _is_folder(other, own)]
 
     def has_news(self, instance_id: str) -> bool:
-        """Return True if there is news of its locks for a session."""
         return bool(self._rows_if_known("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance_id,)))
 
     def newest_mail(self, instance_id: str) -> int:
-        """Return the number of a session's newest unread message, or 0; `has_news` is about other messages."""
         found = self._rows_if_known(f"SELECT m.id {UNREAD} ORDER BY m.id DESC LIMIT 1", (instance_id, instance_id))
         if found:
             return int(found[0][0])
         return 0
 
     def leases_and_news(self, instance_id: str) -> tuple[list[Any], bool]:
-        """Return a session's own leases, as ``clock.left`` takes them, and True if there is news for it."""
         sql = (
             "SELECT ttl, renewed, booted, wall_until FROM context WHERE type = 'lock' AND ttl IS NOT NULL"
             " AND instance_id = ?"
         )
         leases = self._rows_if_known(sql, (instance_id,)) or []
-        sql = "SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1"
-        return leases, bool(self._rows_if_known(sql, (instance_id,)))
+        return leases, self.has_news(instance_id)
 
     # -------------------------------------------------------------------------------------------- locks
 
     def shared_trees(self) -> list[tuple[Any, ...]]:
-        """Return the work trees here that share their locks with other machines, and how fresh those locks are here.
-
-        ``(top, the shared name of the repository, fresh until, start of the machine, last heard of, state)``: by
-        ``clock.now``, as ``clock.boot`` returns it, in Unix seconds, and in a word; unknown values are None.
-        """
         sql = (
             "SELECT t.top, t.repository, r.fresh_until, r.booted, r.said_at, r.state FROM swarm_team_trees t"
             " LEFT JOIN swarm_team_repositories r ON r.id = t.repository ORDER BY t.top"
@@ -244,7 +231,6 @@ class StoreGlance:
         return [tuple(row) for row in self._rows_if_known(sql) or ()]
 
     def others_hold(self, own_id: str) -> bool:
-        """Return True if any other session, or agent of this one, has a lock at all. Cheap."""
         # Two steps into an index, however many locks there are. A lock of one of this session's agents keeps the others
         # out.
         any_lock = "SELECT 1 FROM context WHERE type = 'lock' AND instance_id"

@@ -8,9 +8,8 @@ from typing import Any
 
 from swarm_hook_core import clock, repository, state
 from swarm_hook_core.json_text import loads
-from swarm_hook_core.lookup import BATCH, GLOB, REQUESTS
+from swarm_hook_core.lookup import BATCH, GLOB, REQUESTS, FirstLook, Held, LockReader, ascii_lower, plain, storable
 from swarm_hook_core.lookup.glance import MOST_ROOTS, UNREAD, StoreGlance
-from swarm_hook_core.lookup.locks import Held, LockReader, ascii_lower, plain, storable
 from swarm_hook_core.paths import LONGEST, NO_CASE, above, contains, finder, key_of
 from swarm_hook_core.process import gone, host_id
 from swarm_hook_core.repository import Tree
@@ -228,7 +227,7 @@ class StoreReader(StoreGlance, LockReader):
     def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
         if not self._has_patterns():
             return []
-        from swarm_hook_core.pattern_match import Cover
+        from swarm_hook_core.wildcards import Cover
 
         folders = _storable(folders)
         found = self._patterns_under([*stored_under(folders), *(GLOB + folder for folder in folders)])
@@ -325,10 +324,11 @@ class StoreReader(StoreGlance, LockReader):
         return self._select(condition, values, limit, more)
 
 
-def whole(found: StoreGlance | LockReader) -> LockReader:
+def whole(found: FirstLook) -> LockReader:
     """Return a reader with all answers, on the connection of a first look."""
     if isinstance(found, LockReader):
         return found
+    assert isinstance(found, StoreGlance)
     return StoreReader(found.path, found.driver, found.waits, found)
 
 

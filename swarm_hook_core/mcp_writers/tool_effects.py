@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from swarm_hook_core import EDIT, REMOVE, REPLACE
-from swarm_hook_core.mcp_writers import git
-from swarm_hook_core.mcp_writers.arguments import (
+from swarm_hook_core import EDIT, REMOVE, REPLACE, mcp_writers
+from swarm_hook_core.mcp_writers import (
     ARCHIVES,
     CELLS,
     CODES,
@@ -206,9 +205,9 @@ class ToolEffects:
         return self.effects
 
     def as_git(self) -> Effects:
-        place = os.path.join(self.folder, local(first(self.given, git.FOLDERS)))
+        place = os.path.join(self.folder, local(first(self.given, mcp_writers.GIT_FOLDERS)))
         name = plain(self.by)[4:]
-        for words in git.commands(name, self.given):
+        for words in mcp_writers.git_commands(name, self.given):
             self.effects.add(GitCall(os.path.normpath(place), words, self.by))
         return self.effects
 
@@ -219,7 +218,7 @@ class ToolEffects:
             return None
         main = next((top for top in trees_beside(tree) if top != tree.top), tree.top)
         branch = small_text(os.path.join(tree.own, "HEAD")).strip().removeprefix("ref: refs/heads/")
-        force = ["--force"] if git.is_on(self.given, ("discard_changes",)) else []
+        force = ["--force"] if mcp_writers.is_on(self.given, ("discard_changes",)) else []
         self.effects.add(GitCall(main, ["worktree", "remove", *force, tree.top], self.by))
         self.effects.add(GitCall(main, ["branch", "-D", branch], self.by))
         return self.effects
@@ -256,8 +255,8 @@ class ToolEffects:
 
     def _shell_in(self, code: str) -> str:
         """Add the effects of the shell commands in a cell or in code that calls tools; return the rest of the code."""
-        commands, rest = cell_commands(code)
-        for text in [*commands, *called_commands(rest)]:
+        commands, rest = _cell_commands(code)
+        for text in [*commands, *_called_commands(rest)]:
             self._shell(text, first(self.given, FOLDERS))
         return rest
 
@@ -344,7 +343,7 @@ _LINES_OF_SHELL = ("!!", "!", "%sx ", "%system ")
 _COMMAND_KEYS = ("command", "cmd")
 
 
-def cell_commands(code: str) -> tuple[list[str], str]:
+def _cell_commands(code: str) -> tuple[list[str], str]:
     """Return ``([shell text], the rest)`` of the code of a cell: its ``!`` lines, or all of a ``%%bash`` cell."""
     if code.lstrip().startswith(_CELLS_OF_SHELL):
         return [code.lstrip().partition("\n")[2]], ""
@@ -364,7 +363,7 @@ def cell_commands(code: str) -> tuple[list[str], str]:
     return (["\n".join(shell)] if shell else []), "\n".join(rest)
 
 
-def called_commands(code: str) -> list[str]:
+def _called_commands(code: str) -> list[str]:
     """Return the literal texts that code gives to tools as their command: ``tools.bash({command: "git stash"})``."""
     found = []
     for key in _COMMAND_KEYS if "(" in code else ():

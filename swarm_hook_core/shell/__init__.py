@@ -1,11 +1,11 @@
 """The shell reader: finds the files a shell command would write, without running it. docs/dev/shell.md explains it.
 
-    command ── parser ──▶ statements ── walk, words ── programs, git ──▶ Effects ── collision ──▶ Verdict
+    command ── parser ──▶ statements ── walk, words ── programs, git ──▶ Effects ── collisions ──▶ Verdict
 
 - `parser` reads the text into the statements of `syntax`.
 - `walk` goes through the statements as a shell would: folders, variables, pipes, loops. `words` expands words.
 - `programs` knows each program's arguments and the files it writes.
-- The result (`model.Effects`) is compared with other sessions' locks in `collision`.
+- The result (`model.Effects`) is compared with other sessions' locks in ``collisions``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from swarm_hook_core import state, wildcards
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.files import Files
+from swarm_hook_core.shell.files import Files, admits_pattern, expand_pattern
 from swarm_hook_core.shell.lexer import DEEPEST, TooLong
 from swarm_hook_core.shell.model import (
     LONGEST_BY,
@@ -211,10 +211,8 @@ class Walk(Unknowns):
 
     def listed(self, scope: Scope, wanted: str) -> list[str]:
         """The names that a shell pattern stands for; one mark where they are too many."""
-        from swarm_hook_core.shell import globs
-
         self.spend(2)
-        names = globs.expand(wanted, scope.folder, scope.options, self.spend)
+        names = expand_pattern(wanted, scope.folder, scope.options, self.spend)
         if names is not None:
             if self.files.contents:
                 return names + self._made(wanted, scope, names)
@@ -226,16 +224,14 @@ class Walk(Unknowns):
         while fixed < len(parts) - 1 and not wildcards.is_magic(parts[fixed]):
             fixed += 1
         root = absolute(scope.folder, wildcards.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
-        return [self.mark(Found(root or "/", globs.admits(wanted, scope.folder or "/", scope.options)))]
+        return [self.mark(Found(root or "/", admits_pattern(wanted, scope.folder or "/", scope.options)))]
 
     def _made(self, wanted: str, scope: Scope, names: list[str]) -> list[str]:
         """The names of files made by this script that a shell pattern stands for, but for `names`."""
         if scope.folder is None:
             return []
         self.spend(1 + len(self.files.contents) // 8)
-        from swarm_hook_core.shell import globs
-
-        admits = globs.admits(wanted, scope.folder, scope.options)
+        admits = admits_pattern(wanted, scope.folder, scope.options)
         made = [path for path in self.files.contents if admits(path)]
         start = ""
         if wanted[0] != "/":

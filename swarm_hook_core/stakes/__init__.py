@@ -11,6 +11,6 @@ is at work.
     writes    the decision about files that a call writes beside other sessions
     wording   denials, questions and notices
 
-Only a call that may destroy a file asks git (``check.company``). A call of a session that is alone, and destroys no
+Only a call that may destroy a file asks git (``check``). A call of a session that is alone, and destroys no
 file, loads nothing of this.
 """

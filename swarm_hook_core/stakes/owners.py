@@ -16,6 +16,7 @@ import sys
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
@@ -322,7 +323,6 @@ class Authors:
         self._calls: dict[str, _Calls] = {}  # by place
         self._saves: dict[str, Saves] = {}  # by place
         self._written: dict[str, dict[bytes, bytes]] = {}  # place -> newest write of each file
-        self._logs: Logs | None = None  # of the session and its agents
 
     def find_sessions(self, stakes: Iterable[Stake], are_changed: bool = False) -> None:
         """Find other sessions' uncommitted changes in the files of these Stakes (`trace`).
@@ -488,17 +488,20 @@ class Authors:
             return None
         return {key for one in effects.writes for key in keys_for(one.path, one.folder, reading.real)}
 
+    @cached_property
+    def _logs(self) -> Logs:
+        """The logs of the session and its agents."""
+        call = self._trail.call
+        return Logs(self._trail.config.transcript, call.transcript, call.session_id)
+
     def _end_of(self, agent: str, at_ns: int, changed_ns: int) -> int:
         """Return the end of the agent's call that was let pass at `at_ns`, by the client's log; 0 if unknown.
 
         `changed_ns`: the time in question.
         """
-        config, call = self._trail.config, self._trail.call
-        if not call.transcript or not config.transcript:
+        if not self._logs.path:
             return 0
-        if self._logs is None:
-            self._logs = Logs(config.transcript, call.transcript, call.session_id)
-        return self._logs.end_of(agent.strip("-"), at_ns, changed_ns)
+        return self._logs.of(agent.strip("-")).end_of(at_ns, changed_ns)
 
     def has_written(self, path: str) -> bool:
         """Return True if the session's journal notes a write of the file."""

@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterable, Sequence
 
 from swarm_hook_core import REMOVE
+from swarm_hook_core.denial import MANY, PERSON
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.lookup.locks import Held
-from swarm_hook_core.repeated_denials import MANY, PERSON
+from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.stakes.owners import Author, Stake

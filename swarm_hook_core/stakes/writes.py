@@ -10,10 +10,9 @@ import os
 import time
 
 from swarm_hook_core import REMOVE, REPLACE, fail_closed, state
-from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
+from swarm_hook_core.denial import MANY, PERSON, Denial, Loss, Notice, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.lookup import Held, LockReader, Session
-from swarm_hook_core.repeated_denials import MANY, PERSON
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.stakes import wording
 from swarm_hook_core.stakes.wording import Changes, Theirs

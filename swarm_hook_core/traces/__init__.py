@@ -46,7 +46,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from swarm_hook_core import caller
+from swarm_hook_core import process
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.paths import NO_CASE, keys_for
@@ -228,7 +228,7 @@ def others_in(place: str, own_name: str) -> list[str]:
         return _others_in(place, own_name)  # nothing was noted there yet
     mark, name = (found.st_dev, found.st_ino, found.st_mtime_ns), (place, own_name)
     last = _listed.get(name)
-    if last is not None and last[0] == mark and caller.is_answering():
+    if last is not None and last[0] == mark and process.is_answering():
         return list(last[1])
     is_settled = found.st_mtime_ns < time.time_ns() - SETTLED_NS
     others = _others_in(place, own_name)

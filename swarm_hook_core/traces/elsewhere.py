@@ -15,15 +15,15 @@ from swarm_hook_core import REMOVE
 from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.opaque_calls import shell_text
 from swarm_hook_core.paths import contains
 from swarm_hook_core.repository import tree_at, trees_beside
 from swarm_hook_core.shell.call import Options
 from swarm_hook_core.shell.model import Effects, GitCall
 from swarm_hook_core.shell.programs.git import uncommitted
 from swarm_hook_core.shell.programs.git.listings import tree_of
-from swarm_hook_core.shell.programs.git.pathspec import Pathspec
+from swarm_hook_core.shell.programs.git.named_files import Pathspec
 from swarm_hook_core.shell.programs.git.table import asks, options_of
-from swarm_hook_core.targets import shell_text
 from swarm_hook_core.traces import journal, keys_of, names_in, others_in, traces_dir
 
 TYPE_CHECKING = False

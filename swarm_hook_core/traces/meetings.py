@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from swarm_hook_core.clock import Budget
+from swarm_hook_core.denial import STORM_SECONDS
 from swarm_hook_core.lookup import LockReader
 from swarm_hook_core.paths import git_root, keys_for, real_paths
-from swarm_hook_core.repeated_denials import SECONDS
 from swarm_hook_core.shell.model import Read
 from swarm_hook_core.shell.spans import are_whole, joined_lines
 from swarm_hook_core.traces import NO_FILE, endings, escaped, journal, keys_of, seen, state_of
@@ -114,7 +114,7 @@ class Meetings:
     def times_denied(self, path: str, call_id: str) -> int:
         """Return the number of calls of this session denied for the file lately, since its last look at it."""
         own = self.journals.own(os.path.dirname(path))
-        return seen.times_denied(own, path, call_id, int((self._now - SECONDS) * 1e9))
+        return seen.times_denied(own, path, call_id, int((self._now - STORM_SECONDS) * 1e9))
 
     def on_other_machines(self, resolved: str) -> list[Trace]:
         """Return the unpushed Traces of the file at `resolved` from other machines, the newest first."""

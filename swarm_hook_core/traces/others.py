@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from swarm_hook_core.lookup import SOME_AGENT, LockReader
-from swarm_hook_core.lookup.locks import Held
+from swarm_hook_core.lookup import SOME_AGENT, Held, LockReader
 from swarm_hook_core.naming import agent_name
 from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.process import departed, host_id

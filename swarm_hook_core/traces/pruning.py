@@ -9,16 +9,14 @@ without it, the session's next write would pass for its first one.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable
 
 from swarm_hook_core.git_repository import MOST_PATHS, NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
-from swarm_hook_core.state import NotOrdinary, clear_place, ended_mark, read_private, state_dir
+from swarm_hook_core.state import NotOrdinary, clear_place, ended_mark, state_dir
 from swarm_hook_core.traces import (
     AGENTS,
     INPUTS,
-    LOST,
     PATH,
     head,
     journal,
@@ -28,8 +26,8 @@ from swarm_hook_core.traces import (
     traces_dir,
     transcript,
 )
-from swarm_hook_core.traces.versions import AGE_SECONDS, CONTENT, NO_FILE, NOT_KEPT, read_name
-from swarm_hook_core.traces.versions.stored import ENDED, store_ended
+from swarm_hook_core.traces.versions import AGE_SECONDS, HALF, NO_FILE, NOT_KEPT
+from swarm_hook_core.traces.versions.stored import ENDED, Version, store_ended
 
 UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an unknown session is removed
 TOTAL_BYTES = 256 * 1024 * 1024  # of all versions
@@ -127,33 +125,12 @@ def _close(place: str) -> None:
 # ------------------------------------------------------------------------------------------------ versions
 
 
-class _Kept:
-    """One kept copy: its `path`, the `file` that it is of (empty if its name was cut), and its state."""
-
-    __slots__ = ("path", "file", "is_first", "is_lost", "found")
-
-    def __init__(self, path: str, found: os.stat_result):
-        self.path = path
-        self.file, mark, _at_ns = read_name(os.path.basename(path))
-        self.is_first = not mark
-        self.is_lost = mark == LOST
-        self.found = found
-
-    @property
-    def has_content(self) -> bool:
-        return bool(self.found.st_mode & CONTENT) and not self.found.st_mode & 0o200
-
-    @property
-    def kept_at(self) -> float:
-        return max(self.found.st_mtime, self.found.st_ctime)
-
-
 def prune_versions(now: float) -> int:
     """Remove versions that are too old, over the bounds, or of ignored files; return their number.
 
     `now` in Unix seconds. Raises OSError.
     """
-    gone, left = 0, list[_Kept]()
+    gone, left = 0, list[Version]()
     for place in _folders(os.path.join(state_dir(), "kept")):
         copies = []
         for session in _folders(place):
@@ -193,30 +170,29 @@ def _folders(base: str) -> list[str]:
         return []  # nothing was ever kept
 
 
-def _copies(session: str) -> list[_Kept]:
+def _copies(session: str) -> list[Version]:
     found = []
     for name in names_in(session):
         path = os.path.join(session, name)
         try:
             if not name.startswith((ENDED, INPUTS)) and not name.endswith(PATH):
-                found.append(_Kept(path, os.lstat(path)))
+                found.append(Version(path, os.lstat(path)))
         except FileNotFoundError:
             continue  # removed by another process just now
     return found
 
 
-def _is_over(one: _Kept, now: float) -> bool:
-    mode = stat.S_IMODE(one.found.st_mode)
-    if mode & 0o600 == 0o600:
+def _is_over(one: Version, now: float) -> bool:
+    if one.mode & HALF == HALF:
         return one.kept_at < now - HALF_SECONDS
     return one.kept_at < now - AGE_SECONDS
 
 
-def _drop(one: _Kept, is_used: bool) -> int:
+def _drop(one: Version, is_used: bool) -> int:
     """Remove a copy; of a first version leave a marker if its session `is_used`. Return 1 if anything has changed."""
-    if not (one.is_first and is_used):
+    if one.mark or not is_used:
         return _remove_copy(one.path)
-    if stat.S_IMODE(one.found.st_mode) in (NOT_KEPT, NO_FILE):
+    if one.mode in (NOT_KEPT, NO_FILE):
         return 0
     # Another file in its place: its inode may be that of other versions as well.
     scratch = _scratch(one.path)
@@ -240,8 +216,8 @@ def _remove_copy(path: str) -> int:
     return 1
 
 
-def _share_of(one: _Kept) -> int:
-    return one.found.st_size // max(one.found.st_nlink, 1)
+def _share_of(one: Version) -> int:
+    return one.size // max(one.found.st_nlink, 1)
 
 
 def _close_versions(session: str, is_used: bool, now: float) -> None:
@@ -277,7 +253,7 @@ def _parts(session: str) -> list[str]:
 # ------------------------------------------------------------------------------------------------ ignored files
 
 
-def _ignored(place: str, copies: list[_Kept]) -> set[str]:
+def _ignored(place: str, copies: list[Version]) -> set[str]:
     """Return the files among those of `copies` that git ignores, asked since the last pruning of this place."""
     stamp = os.path.join(place, STAMP)
     try:
@@ -311,19 +287,19 @@ def _ignored(place: str, copies: list[_Kept]) -> set[str]:
 # ------------------------------------------------------------------------------------------------ equal contents
 
 
-def _fold(copies: list[_Kept]) -> None:
+def _fold(copies: list[Version]) -> None:
     """Have equal versions of one file share one inode. Its times are those of the first of them.
 
     Later versions have their time in their names; a session's first version keeps an inode of its own.
     """
-    groups: dict[tuple[str, int, int], list[_Kept]] = {}
+    groups: dict[tuple[str, int, int], list[Version]] = {}
     for one in copies:
-        if one.has_content and one.found.st_size and not one.is_first:
-            groups.setdefault((one.file or one.path, one.found.st_size, one.found.st_mode), []).append(one)
+        if one.has_content and one.size and one.mark:
+            groups.setdefault((one.file or one.path, one.size, one.mode), []).append(one)
     for group in groups.values():
         if len({one.found.st_ino for one in group}) < 2:
             continue
-        by_content: dict[bytes, _Kept] = {}
+        by_content: dict[bytes, Version] = {}
         for one in group:
             first = by_content.setdefault(_content_of(one), one)
             if first.found.st_ino != one.found.st_ino:
@@ -339,8 +315,8 @@ def _share(first: str, path: str) -> None:
         return  # a file system without links, or a version that is gone by now
 
 
-def _content_of(one: _Kept) -> bytes:
+def _content_of(one: Version) -> bytes:
     try:
-        return read_private(one.path, one.found.st_size)
+        return one.content()
     except OSError:
         return one.path.encode("utf-8", "surrogateescape")  # gone: equal to nothing else

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from swarm_hook_core import REMOVE, caller, state
+from swarm_hook_core import REMOVE, process, state
 from swarm_hook_core.config import SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import SOME_AGENT
@@ -224,7 +224,7 @@ class Trail:
         if call.tool in self.config.write_tools:
             found = [(call.folder, *change, "") for change in self.config.changes_of(call.tool, call.input)]
         else:
-            from swarm_hook_core.targets import patched
+            from swarm_hook_core.opaque_calls import patched
 
             found = [(*change, "") for change in patched(call.tool, call.input, call.folder)]
         found += [(write.folder, write.path, write.how, write.by) for write in effects.writes] if effects else []
@@ -306,7 +306,7 @@ class Trail:
             if isinstance(given, str):
                 command = given
             else:  # few clients; slow to load
-                from swarm_hook_core.targets import shell_text
+                from swarm_hook_core.opaque_calls import shell_text
 
                 command = shell_text(call.tool, call.input)
         if command is not None and len(command) <= LONGEST_TEXT:
@@ -340,7 +340,7 @@ class Trail:
         """
         if effects is None or self.call.tool not in SHELL_TOOLS:
             return
-        from swarm_hook_core.targets import shell_text
+        from swarm_hook_core.opaque_calls import shell_text
 
         if effects.runs or effects.guesses:
             at_ns = time.time_ns()
@@ -364,9 +364,9 @@ class Trail:
         Entries that a checker has left for this very call, before it stopped answering, are not left again.
         """
         if self._lines or end_by_mark(hook_starter(self.config.runtime_name))[0]:
-            caller.demand_waiting()
+            process.demand_waiting()
             self._note_end()
-        tried_ns = caller.tried_ns()
+        tried_ns = process.tried_ns()
         for place, lines in self._lines.items():
             if tried_ns:
                 data = journal.read(os.path.join(place, self.own_name))
@@ -378,7 +378,7 @@ class Trail:
 
     def before_a_try(self, own: bytes) -> bytes:
         """Return the session's journal `own` without the entries that a checker has left for this very call."""
-        tried_ns = caller.tried_ns()
+        tried_ns = process.tried_ns()
         if tried_ns:
             own = journal.without_a_try(own, tried_ns, self._made_ns)
         return own

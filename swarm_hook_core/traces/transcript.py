@@ -345,7 +345,7 @@ def end_of(name: str, data: bytes, call: Entry) -> int:
     session_id = journal.owner_of(data)[1]
     logs = logs_of(name, session_id)
     if logs.path:
-        return logs.end_of(call.agent, call.at_ns)
+        return logs.of(call.agent).end_of(call.at_ns)
     pid = _client_of(name)[0]
     if not pid:
         return 0
@@ -611,15 +611,8 @@ class Logs:
         self._session_id = session_id
         self._logs: dict[str, Log] = {}  # by agent
 
-    def end_of(self, agent: str, at_ns: int, changed_ns: int = 0) -> int:
-        """Return the end of the agent's call that was let pass at `at_ns`; 0 if it is not known. See ``Log.end_of``."""
-        return self._of(agent).end_of(at_ns, changed_ns)
-
-    def end_apart(self, agent: str, at_ns: int) -> int:
-        """Return the end in the background of the agent's command that was let pass then. See ``Log.end_apart``."""
-        return self._of(agent).end_apart(at_ns)
-
-    def _of(self, agent: str) -> Log:
+    def of(self, agent: str) -> Log:
+        """Return the log of an agent; with an empty name, of the session itself."""
         if agent not in self._logs:
             path = self.path and self._form.path_of(self.path, self._session_id, agent)
             self._logs[agent] = Log(self._form, path)

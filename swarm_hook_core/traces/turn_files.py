@@ -23,7 +23,7 @@ import time
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from swarm_hook_core import caller
+from swarm_hook_core import process
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import AUTO, Held, LockReader
 from swarm_hook_core.paths import key_of
@@ -118,7 +118,7 @@ class TurnFiles:
         If another session has one of them, none is taken; `on` reports it even if that turn ends meanwhile. Folders are
         not taken: to create or remove one is no work on all files in it.
         """
-        caller.demand_waiting()
+        process.demand_waiting()
         files = {path: key_of(path) for path in list(paths)[:MOST_FILES] if not os.path.isdir(path)}
         if not files:
             return

@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from swarm_hook_core import REPLACE, environment, settings, state, unheard
+from swarm_hook_core import REPLACE, environment, session_memory, settings, state
 from swarm_hook_core.config import ALLOWED, PLUGIN, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.denial import Loss, Notice, without_owner
 from swarm_hook_core.git_repository import NoAnswer, Refused, committed_text
@@ -378,7 +378,7 @@ def answered(config: RuntimeConfig, call: ToolCall, given: object, words: str) -
         return config.dialect.replacement("PreToolUse", given, words)
 
     try:
-        unheard.keep(config, call, words)
+        session_memory.keep_words(config, call, words)
     except OSError as error:  # the words are lost, the merge is not
         state.record(config.runtime_name, "unheard", error)
     if config.merges != ALLOWED:

@@ -13,13 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from swarm_hook_core import caller
-from swarm_hook_core.collisions import all_keys
+from swarm_hook_core import process
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.lookup import HOLD, TERMINAL, Held, Peers, Session
-from swarm_hook_core.paths import git_root
+from swarm_hook_core.paths import all_keys, git_root
 from swarm_hook_core.state import edited_dir, name_of, read_private, write_private
 from swarm_hook_core.watching import records, watch
 from swarm_hook_core.watching.watch import Breach
@@ -180,7 +179,7 @@ def _taken(session_id: str) -> tuple[str, dict[str, Any]] | None:
     except OSError:
         return None  # no record, or another hook has it
     try:
-        if last is not None and caller.is_answering() and last[:2] == (path, _mark(mine)):
+        if last is not None and process.is_answering() and last[:2] == (path, _mark(mine)):
             _last = last
             return mine, last.facts
         facts = loads(os.fsdecode(read_private(mine, records.LARGEST_RECORD)))

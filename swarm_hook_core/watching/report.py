@@ -75,8 +75,7 @@ def _standing(
 def _tell_holders(
     config: RuntimeConfig, session_id: str, breaches: list[Breach], coordinator: Sequence[str] | None
 ) -> None:
-    from swarm_hook_core.coordinator import command
-    from swarm_hook_core.errands import send
+    from swarm_hook_core.coordinator import command, send
 
     argv = list(coordinator or command())
     if not argv:

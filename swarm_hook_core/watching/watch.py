@@ -38,7 +38,7 @@ from swarm_hook_core.wildcards import literal_prefix
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from swarm_hook_core.pattern_match import Cover
+    from swarm_hook_core.wildcards import Cover
 
 # The files compared for a lock: those that it covers when a call begins, and those that have appeared later.
 
@@ -152,7 +152,7 @@ def _pattern_files(locks: Sequence[Any]) -> list[tuple[str, str, list[str], bool
 
     `folder`: the folder of all files of the pattern, as the lock spells it. Unreadable folders give no files.
     """
-    from swarm_hook_core.pattern_match import Cover, covered_below
+    from swarm_hook_core.wildcards import Cover, covered_below
 
     covers = [Cover(lock) for lock in locks]
     folders = [_folder_of(cover) for cover in covers]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 VERBS = {
-    "task": "swarm_mcp.agents.commands.task",
+    "task": "swarm_mcp.agents.commands.runs",
     "dispatch": "swarm_mcp.agents.commands.dispatch",
     "poll": "swarm_mcp.agents.commands.workers",
     "cancel": "swarm_mcp.agents.commands.workers",
@@ -13,10 +13,10 @@ VERBS = {
     "runs": "swarm_mcp.agents.commands.runs",
     "logs": "swarm_mcp.agents.commands.runs",
     "harness": "swarm_mcp.agents.commands.runs",
-    "roles": "swarm_mcp.agents.commands.task",
+    "roles": "swarm_mcp.agents.commands.runs",
     "loop": "swarm_mcp.agents.commands.workers",
     "work": "swarm_mcp.agents.commands.workers",
-    "acp": "swarm_mcp.agents.acp.relay",
+    "acp": "swarm_mcp.agents.commands.acp",
 }
 PLACES = {"work": "hook"}
 NOUNS = {

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from swarm_hook_core import settings, state
-from swarm_hook_core.git import NO_PROGRAMS
 from swarm_hook_core.git_repository import Refused, Repository, blobs, sizes
 from swarm_hook_core.naming import UNNAMED, session_name
+from swarm_hook_core.repository import NO_PROGRAMS
 from swarm_hook_core.state import client_note, make_private, open_private, read_private, state_dir
 from swarm_hook_core.traces import journal_name
 from swarm_hook_core.traces.changed_lines import equal_parts, split_lines

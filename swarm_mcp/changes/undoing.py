@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from difflib import unified_diff
 from typing import Any
 
-from swarm_hook_core.lookup import process_holders
+from swarm_hook_core import lookup
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of, transcript
 from swarm_hook_core.traces.changed_lines import split_lines
@@ -245,7 +245,7 @@ class Undoing:
     def _locks(self, files: list[str], whose: tuple[str, str]) -> Iterator[None]:
         """Hold locks on the files for the time of the writing. Raises Refused if another session has one of them."""
         pid, started = os.getpid(), start_time(os.getpid())
-        holder, agent = self.session, process_holders.agent_of(pid, started, self.store.here)
+        holder, agent = self.session, lookup.hold_agent(pid, started, self.store.here)
         if holder is None:
             agent = ""
             label = f"origin:undo pid:{pid}"
@@ -254,7 +254,7 @@ class Undoing:
                     here(),
                     label=label,
                     scope=current_scope(),
-                    runtime=process_holders.RUNTIME,
+                    runtime=lookup.HOLD,
                     session_id=f"undo-{pid}-{started}-{self.store.here}",
                     client=(pid, started),
                 )

@@ -18,7 +18,7 @@ import time
 from typing import Any
 
 import swarm_hook_core
-from swarm_hook_core import __version__, caller, coordinator, patch, repository, settings
+from swarm_hook_core import __version__, coordinator, patch, process, repository, settings
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.guests import HOSTS
 from swarm_hook_core.lookup import glance
@@ -55,7 +55,7 @@ class Surroundings:
 
     def __exit__(self, *_: object) -> None:
         sys.stdout, sys.stderr, sys.argv = self._kept
-        caller.answer_for(0, 0, None)
+        process.answer_for(0, 0, None)
         os.chdir("/")  # the folder may be removed or unmounted
 
 
@@ -127,11 +127,11 @@ class Request:
     def demand(self, margin_ns: int = MARGIN_NS) -> None:
         """Raise Abandoned if the relay has stopped waiting, or is about to."""
         if time.monotonic_ns() > self.end_ns - margin_ns:
-            raise caller.Abandoned
+            raise process.Abandoned
         poll = select.poll()
         poll.register(self.connection, select.POLLIN)  # it sends nothing more: readable means closed
         if poll.poll(0):
-            raise caller.Abandoned
+            raise process.Abandoned
 
     def answer(self, status: int, output: str) -> None:
         """Send the exit status and the output of the hook."""
@@ -251,7 +251,7 @@ class Checker:
         output = Output(request)
         forget()
         with Surroundings(request.environment, request.folder, words, output):
-            caller.answer_for(request.pid, request.parent, request.demand)
+            process.answer_for(request.pid, request.parent, request.demand)
             payload, event = io.BytesIO(request.payload), request.event
             if event == "turn" and not os.environ.get("SWARM_MCP_BIN", "").strip():
                 status = run_in_store(request.client, event, payload, self._driver)
@@ -338,6 +338,6 @@ def main() -> None:
     gc.disable()
     try:
         checker.run()
-    except caller.Abandoned:
+    except process.Abandoned:
         pass  # its relay has left: the next call has a new process
     os._exit(0)

@@ -12,10 +12,9 @@ import sys
 import time
 
 from swarm_hook_core.state import describe, state_dir, write_private
-from swarm_mcp import __version__
-from swarm_mcp.cli.arguments import parse, unknown
+from swarm_mcp import __version__, contributions
+from swarm_mcp.cli.arguments import NOUNS, called, is_verb, parse, retired, unknown, verb_named, words_of
 from swarm_mcp.cli.output import complain, flush, forget_output, line_width, refused, say, say_help
-from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, called, is_verb, other_words, retired, verb_named, words_of
 from swarm_mcp.contributions import put_undos_right
 from swarm_mcp.errors import PersonOnly, Refused, SwarmError, UsageError
 
@@ -72,7 +71,7 @@ def _found(items: list[str]) -> tuple[str, str, list[str]]:
     if rest and rest[0] in words:
         return f"{first} {rest[0]}", words[rest[0]], rest[1:]
     if not is_verb(first):
-        first = aliases().get(first, first)
+        first = contributions.table("ALIASES").get(first, first)
     return first, first, rest
 
 
@@ -149,11 +148,11 @@ def _help(words: list[str]) -> int:
 def _unknown(verb: str, items: list[str]) -> str:
     from difflib import get_close_matches
 
-    known = {word: word for word in (*all_verbs(), *aliases(), *NOUNS)}
+    known = {word: word for word in (*contributions.verbs(), *contributions.table("ALIASES"), *NOUNS)}
     first = next((item for item in items if item in known), "")
     if verb.startswith("-") and first:
         return f"{verb!r} stands before the command; put flags after it: swarm-mcp {called(first)} ... {verb}"
-    typed, meant = verb[:60].lower().replace("_", "-"), other_words()
+    typed, meant = verb[:60].lower().replace("_", "-"), contributions.table("OTHER_WORDS")
     if typed in meant:  # by its meaning, not by its spelling
         close, known = [typed], meant
     else:

@@ -12,18 +12,22 @@ from swarm_mcp.cli.arguments import (
     ACTING,
     FRONT,
     GROUPS,
+    NOUNS,
     START,
     SUBJECTS,
     Arguments,
     Option,
     Usage,
     Word,
+    called,
+    declared,
     parse,
+    verb_named,
+    words_of,
 )
 from swarm_mcp.cli.commands.status import say_uncommitted
 from swarm_mcp.cli.output import line_width, listing, say, say_help
 from swarm_mcp.cli.terminal import paint
-from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, called, declared, summary_of, verb_named, words_of
 from swarm_mcp.cli.words import Reader, clause, count
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
@@ -44,7 +48,7 @@ def overview(room: int, every: bool = False) -> str:
     room = min(room, WIDEST)
     groups: dict[str, dict[str, str]] = {group: {} for group in (GROUPS if every else FRONT)}
     groups[SUBJECTS].update(NOUNS)
-    for verb in all_verbs():
+    for verb in contributions.verbs():
         group, summary = declared(verb)
         if group in groups:
             groups[group][called(verb)] = summary
@@ -64,14 +68,16 @@ def overview(room: int, every: bool = False) -> str:
 
 def group_page(group: str, room: int) -> str:
     """The verbs of one group, as `overview` has them."""
-    verbs = {verb: summary for verb in all_verbs() for its_group, summary in [declared(verb)] if its_group == group}
+    verbs = {
+        verb: summary for verb in contributions.verbs() for its_group, summary in [declared(verb)] if its_group == group
+    }
     return "\n".join([paint(group, "heading"), *_table(verbs, max(map(len, verbs)) + 4, min(room, WIDEST))])
 
 
 def noun_page(noun: str, room: int) -> str:
     """The help page of a noun: its words."""
     room = min(room, WIDEST)
-    rows = {f"{noun} {word}": summary_of(verb) for word, verb in words_of(noun).items()}
+    rows = {f"{noun} {word}": declared(verb)[1] for word, verb in words_of(noun).items()}
     lines = [*_wrapped(f"{noun}: {NOUNS[noun]}", room), ""]
     lines += [*_wrapped(f"usage: swarm-mcp {noun} WORD ...", room), ""]
     lines += [*_table(rows, max(map(len, rows)) + 4, room), ""]
@@ -93,7 +99,7 @@ def page_of(verb: str, room: int = 80) -> str:
     shown = _list([part for part in parts if not (isinstance(part, Option) and part.hidden)], room)
     hidden = _list([part for part in parts if isinstance(part, Option) and part.hidden and part.about], room)
     hidden = clause("Hooks add:\n{}", hidden)
-    others = [alias for alias, meant in aliases().items() if meant == verb]
+    others = [alias for alias, meant in contributions.table("ALIASES").items() if meant == verb]
     if name != verb:
         others.insert(0, verb)
         summary = f"{name}{summary.removeprefix(verb)}"
@@ -109,7 +115,7 @@ def manual() -> str:
     lines += [r"swarm\-mcp \- locks between agent sessions that share a checkout", ".SH SYNOPSIS"]
     lines += [r"swarm\-mcp COMMAND [WORDS] [\-\-flags]"]
     for group in GROUPS:
-        verbs = sorted((called(verb), verb) for verb in all_verbs() if declared(verb)[0] == group)
+        verbs = sorted((called(verb), verb) for verb in contributions.verbs() if declared(verb)[0] == group)
         lines += [f".SH {_roff(group.upper())}"] if verbs else []
         for name, verb in verbs:
             lines += [f".SS {_roff(name)}", ".nf", *map(_roff, page_of(verb, MANUAL).splitlines()), ".fi"]

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Any
 
+from swarm_hook_core import lookup
 from swarm_hook_core.environment import identity
-from swarm_hook_core.lookup import plain, process_holders
+from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import LONGEST_WORDS, agent_name, holder_name
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.process import start_time
@@ -117,7 +118,7 @@ def process_holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Sess
     else:
         session = surrounding_session(store)
     if session:
-        return session, process_holders.agent_of(pid, started, store.here)
+        return session, lookup.hold_agent(pid, started, store.here)
     from swarm_mcp.store.sessions import Registration
 
     # The words of a command for a label, where a colon would make a fact of them: those before the first such
@@ -133,7 +134,7 @@ def process_holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Sess
             here(),
             label=" ".join(filter(None, labels)),
             scope=current_scope(args.value("--scope")),
-            runtime=process_holders.RUNTIME,
+            runtime=lookup.HOLD,
             session_id=f"{pid}-{started}-{store.here}",
             client=(pid, started),
         )

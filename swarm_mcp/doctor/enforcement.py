@@ -16,7 +16,7 @@ from swarm_hook_core import settings
 from swarm_hook_core.config import Dialect
 from swarm_hook_core.environment import first_set
 from swarm_hook_core.kernel import namespace
-from swarm_mcp.doctor.faults import last_fault
+from swarm_mcp.doctor import last_fault
 from swarm_mcp.runtimes import NAMES, hook_config, user_settings
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.installed import HookCommand, Installed

@@ -1,5 +1,5 @@
-"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, libraries, folders,
-settings, git hooks, the kernel's hold, faults.
+"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, libraries, checkers,
+folders, settings, git hooks, the kernel's hold, faults.
 
 They need only the standard library, because the other libraries may be broken.
 """
@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import swarm_mcp
-from swarm_hook_core import DISTRIBUTION, own_release
+from swarm_hook_core import DISTRIBUTION, coordinator
 from swarm_hook_core.coordinator import chosen_command, find_on_path
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import WORDS, read
@@ -35,19 +36,19 @@ from swarm_hook_core.state import (
 )
 from swarm_hook_core.traces import traces_dir
 from swarm_hook_core.untrusted_text import one_line
-from swarm_mcp import __version__, contributions
+from swarm_mcp import __version__, contributions, installation
 from swarm_mcp.answers.people import veiled
-from swarm_mcp.doctor import enforcement
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.checker import checkers_dir, is_living
+from swarm_mcp.doctor import enforcement, recorded_faults
 from swarm_mcp.domain import STALE_SECONDS
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.folders import current_scope, here
+from swarm_mcp.folders import current_scope, here, names_in
 from swarm_mcp.guard import hooks
 from swarm_mcp.installation import coordinator_command, interpreter, marketplace_folder, plugin_source
-from swarm_mcp.runtimes import bundle, server_name, user_settings
-from swarm_mcp.runtimes.base import Finding, Runtime, object_in
+from swarm_mcp.runtimes import bundle, client_settings, user_settings
+from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.bundle import COORDINATOR, is_launched
-from swarm_mcp.runtimes.owned_folder import differing, read_record
+from swarm_mcp.runtimes.users_file import differing, object_in, read_record
 from swarm_mcp.sessions.acting import onlooker_identity
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.messages import name_of, seconds_since
@@ -82,13 +83,13 @@ def of_plugin(client: Runtime, root: Path) -> Finding:
     on_path, other = find_on_path()
     if on_path:
         return Finding(name, "ok", f"found on PATH: {on_path}")
-    fetched = own_release.command()
+    fetched = coordinator.fetched_command()
     if fetched:
         return Finding(name, "ok", f"the plugin's own, fetched by uv: {fetched[0]}")
-    if own_release.uv() and own_release.is_wanted():
+    if coordinator.uv_path() and coordinator.may_fetch():
         said = _last_attempt()
         if said:
-            return Finding(name, "warn", f"none; uv could not fetch it: {said}", f"see {own_release.log()}")
+            return Finding(name, "warn", f"none; uv could not fetch it: {said}", f"see {coordinator.fetching_log()}")
         return Finding(name, "info", "none yet; the next session's start has uv fetch it")
     text = "none"
     if other:
@@ -99,7 +100,7 @@ def of_plugin(client: Runtime, root: Path) -> Finding:
 def _last_attempt() -> str:
     """The first line that uv has said of its last attempt to fetch the release; empty where it has said nothing."""
     try:
-        said = read_private(own_release.log(), 4096).decode("utf-8", "replace")
+        said = read_private(coordinator.fetching_log(), 4096).decode("utf-8", "replace")
     except OSError:  # no attempt yet
         return ""
     return one_line(said.strip().partition("\n")[0])
@@ -204,23 +205,16 @@ def _of_journals() -> list[str]:
     base = traces_dir()
     if os.path.lexists(base) and not os.path.isdir(base):
         return [f"{base} is no folder"]
-    for place in _listed(base):
+    for place in (os.path.join(base, name) for name in names_in(base)):
         if not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):
             wrong.append(f"{place}: no journal can be made in it")
             continue
-        for path in _listed(place):
+        for path in (os.path.join(place, name) for name in names_in(place)):
             if not os.path.isfile(path) or os.path.islink(path):
                 wrong.append(f"{path} is no ordinary file")
             elif not os.access(path, os.W_OK):
                 wrong.append(f"{path}: no permission to write")
     return wrong
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return sorted(os.path.join(folder, name) for name in os.listdir(folder))
-    except OSError:  # no journals yet
-        return []
 
 
 RECENT_SECONDS = 86400
@@ -399,7 +393,7 @@ def plugins(_asked: Asked) -> Finding:
     record = read_record(folder)
     if not record:
         return Finding("plugin_discovery", "info", "no plugin has been installed from here", "swarm-mcp install")
-    wanted = bundle.contents(folder, server_name.in_bundle(folder))
+    wanted = bundle.contents(folder, client_settings.in_bundle(folder))
     different = differing(folder, wanted)
     details = {"folder": str(folder), "version": record.get("version"), "different": different}
     if different:
@@ -544,3 +538,75 @@ def faults(_asked: Asked) -> Finding:
     last = recent[-1]
     text = f"{len(recent)} in the last day; the newest, {last['runtime']} {last['hook']}: {last['fault']}"
     return Finding("faults", "warn", text, f"see {fault_log()}", {"log": fault_log(), "newest": recent[-5:]})
+
+
+# The checkers of writes: the relay of the hooks here, the checkers that answer, their speed, and hooks alone.
+
+
+_CHECKER = "checker"
+DAY_SECONDS = 86400
+_WHY_ALONE = {
+    "none": "their client had no checker", "busy": "the checker was busy or starting",
+    "not taken": "the checker stopped", "not answered": "the checker stopped",
+}  # fmt: skip
+
+
+def checkers(_asked: Asked) -> list[Finding]:
+    """Return the findings about the relay, and about the checkers of the clients that run now."""
+    found = [_relay_in_use()]
+    names = [name for name in names_in(checkers_dir()) if name[:1].isdigit() and "." not in name]
+    living = [name for name in names if is_living(name)]
+    alone = _hooks_alone()
+    details = {"clients": living, "alone": dict(alone)}
+    if not names and not alone:
+        text = "no client is running; its first session starts a checker"
+        return [*found, Finding(_CHECKER, "info", text, details=details)]
+    text = f"{len(living)} client{'s' * (len(living) != 1)} with a checker now"
+    count, spent_ns = [sum(numbers) for numbers in zip(*(_answered(name) for name in living), (0, 0))]
+    details["answered"] = count
+    if count:
+        text += f". They answered {count} hooks in {spent_ns / count / 1e6:.1f} ms each"
+    if alone:
+        whys = ", ".join(f"{count} because {_WHY_ALONE.get(why, why)}" for why, count in alone.most_common())
+        text += f"; hooks that ran as processes of their own today: {whys}"
+    return [*found, Finding(_CHECKER, "ok", text, details=details)]
+
+
+def _relay_in_use() -> Finding:
+    program = installation.relay()
+    if program:
+        return Finding("relay", "ok", "hooks are handed to a checker by a program in C", details={"program": program})
+    again = f"install it again: pipx install --force {DISTRIBUTION}"
+    if os.path.lexists(installation.RELAY):
+        return Finding("relay", "warn", f"{installation.RELAY} cannot be run: hooks use the relay in Python", again)
+    try:
+        with open(installation.NOT_COMPILED, encoding="utf-8") as file:
+            why = file.read().strip()
+    except OSError:  # a wheel for all platforms
+        return Finding("relay", "info", "hooks use the relay in Python: this package was built without the one in C")
+    text = f"hooks use the relay in Python: when this was installed, {why}"
+    return Finding("relay", "info", text, f"mend that, and {again}")
+
+
+def _answered(name: str) -> tuple[int, int]:
+    """Return the number of a checker's answers since it started, and the nanoseconds for all."""
+    try:
+        with open(os.path.join(checkers_dir(), f"{name}.answered"), encoding="ascii", errors="replace") as file:
+            count, spent_ns, _processor_ns = file.readline().split()
+        return int(count), int(spent_ns)
+    except (OSError, ValueError):  # it has not started yet
+        return 0, 0
+
+
+def _hooks_alone() -> Counter[str]:
+    """Return the reasons why hooks ran as processes of their own within a day, and how often each."""
+    found: Counter[str] = Counter()
+    try:
+        with open(os.path.join(checkers_dir(), "alone"), encoding="utf-8", errors="replace") as file:
+            for line in file:
+                at, _, why = line.strip().partition(" ")
+                if at.isdigit() and int(at) > time.time() - DAY_SECONDS:
+                    found[why] += 1
+    except OSError:  # no server has started yet
+        pass
+    return found

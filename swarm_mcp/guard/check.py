@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TextIO
 
-from swarm_hook_core import coordinator, git, process, state
+from swarm_hook_core import coordinator, process, repository, state
 from swarm_hook_core.clock import Budget
 from swarm_hook_core.environment import identity
-from swarm_hook_core.lookup import GLOB
-from swarm_hook_core.lookup.process_holders import runs_inside
+from swarm_hook_core.lookup import GLOB, runs_inside
 from swarm_hook_core.lookup.sqlite import covered
 from swarm_hook_core.paths import NO_CASE, above, contains, key_of, keys_for
 from swarm_hook_core.settings import is_silent
@@ -60,7 +59,7 @@ class Repository:
 
     def ask(self, *words: str, wrong: str | None = None) -> str:
         """Return the output of ``git <words>``. If git fails, return `wrong`, or raise SwarmError if that is None."""
-        done = git.ask(words, self.folder, GIT_SECONDS)
+        done = repository.ask(words, self.folder, GIT_SECONDS)
         if done.code == 0:
             return str(done.stdout)
         if wrong is not None and done.code is not None:
@@ -73,7 +72,9 @@ class Repository:
 
     def staged(self) -> list[str]:
         """The files that a commit would change, remove or add, relative to the work tree."""
-        return _printed_names(self.ask("diff", "--cached", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS))
+        return _printed_names(
+            self.ask("diff", "--cached", "--name-only", "-z", "--no-renames", *repository.NO_PROGRAMS)
+        )
 
     def pushed(self, lines: list[str], remote: str) -> list[str]:
         """Return the files of all commits that a push would carry.
@@ -99,7 +100,8 @@ class Repository:
 
 
 _LOG = (
-    "log", "--format=", "--name-only", "-z", "-c", "--no-renames", *git.NO_PROGRAMS, f"--max-count={MOST_COMMITS}",
+    "log", "--format=", "--name-only", "-z", "-c", "--no-renames", *repository.NO_PROGRAMS,
+    f"--max-count={MOST_COMMITS}",
 )  # fmt: skip
 
 

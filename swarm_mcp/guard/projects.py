@@ -16,7 +16,7 @@ from swarm_hook_core.state import state_dir, store_path, write_private
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.guard import hooks
 from swarm_mcp.installation import plugin_source
-from swarm_mcp.runtimes import server_name
+from swarm_mcp.runtimes import client_settings
 from swarm_mcp.store import Store
 
 MOST_SCOPES = 200  # places of sessions that are looked at, beside those that are noted
@@ -123,7 +123,7 @@ def _is_guarded(folder: str) -> bool:
 
 def _of_init(folder: Path) -> list[str]:
     """The files of a project that `swarm-mcp init` wrote, or has an entry in, relative to it."""
-    if server_name.has_server(folder / _INIT_SERVERS):
+    if client_settings.has_server(folder / _INIT_SERVERS):
         found = [_INIT_SERVERS]
     else:
         found = []
@@ -151,7 +151,7 @@ def _take_init(folder: Path) -> None:
                 here.unlink() if path.is_file() else _drop(here)
             for made in (copy, copy.parent, copy.parent.parent):
                 _drop(made)
-    server_name.take_server(folder / _INIT_SERVERS)
+    client_settings.take_server(folder / _INIT_SERVERS)
 
 
 def _drop(folder: Path) -> None:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from swarm_hook_core import clock, git
+from swarm_hook_core import clock, repository
 from swarm_hook_core.repository import Tree
 from swarm_mcp import contributions
 from swarm_mcp.contributions import LOCKS_GRANTED, TASK_CLAIMED
@@ -391,7 +391,7 @@ GIT_SECONDS = 5.0
 def logical_of(tree: Tree, name: str = LOGICAL) -> str | None:
     """Return ``swarm.logical``, or the setting `name`, from the clone's own configuration; None if it is not set."""
     words = ["config", "--file", _config(tree.common), "--no-includes", "--get", name]
-    done = git.ask(words, tree.common, GIT_SECONDS)
+    done = repository.ask(words, tree.common, GIT_SECONDS)
     if done.code == 0:
         return str(done.stdout).removesuffix("\n")
     return None
@@ -403,7 +403,7 @@ def set_logical(common: str, value: str | None, name: str = LOGICAL) -> None:
         words = [name, value]
     else:
         words = ["--unset", name]
-    done = git.ask(["config", "--file", _config(common), *words], common, GIT_SECONDS)
+    done = repository.ask(["config", "--file", _config(common), *words], common, GIT_SECONDS)
     if done.code != 0:
         raise SwarmError(f"git config {name}: {done.stderr.strip() or 'failed'}")
 

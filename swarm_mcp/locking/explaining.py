@@ -6,14 +6,14 @@ import os
 from contextlib import closing
 from typing import Any
 
-from swarm_hook_core import clock, repeated_denials, repository
+from swarm_hook_core import clock, denial, repository
 from swarm_hook_core.asked import KINDS, AskedCore
+from swarm_hook_core.denial import PERSON, STORM_SECONDS
 from swarm_hook_core.lookup import GLOB, plain
 from swarm_hook_core.lookup import Session as Asker
 from swarm_hook_core.lookup.sqlite import covered
 from swarm_hook_core.paths import above
 from swarm_hook_core.process import SERVER_RUNTIME
-from swarm_hook_core.repeated_denials import PERSON, SECONDS
 from swarm_hook_core.untrusted_text import as_word, command, named, quoted, same_circle, token
 from swarm_hook_core.wildcards import literal_prefix
 from swarm_hook_core.wording import duration
@@ -297,7 +297,7 @@ def _count(shown: list[dict[str, Any]], found: list[tuple[Any, ...]]) -> None:
     """Count how often each denial was repeated within its pause (``repeats``); a repeat adds no event."""
     if not any(one["what"] == "denied" for one in shown):
         return
-    known = repeated_denials.known()
+    known = denial.all_counts()
     events = [(one, row, payload) for one, (row, payload, _how) in zip(shown, reversed(found))]
     for at, (one, row, payload) in enumerate(events):
         if one["what"] != "denied":
@@ -307,9 +307,7 @@ def _count(shown: list[dict[str, Any]], found: list[tuple[Any, ...]]) -> None:
             if later["what"] == "denied" and (other["actor"], told.get("key")) == (row["actor"], payload.get("key"))
         ]  # fmt: skip
         end = min([*same, one["at"] + KNOWN_SECONDS + 1])
-        again = repeated_denials.counted(
-            known, row["actor"], payload.get("holder") or "", payload.get("key"), one["at"], end
-        )
+        again = denial.counted(known, row["actor"], payload.get("holder") or "", payload.get("key"), one["at"], end)
         if again:
             one["repeated"] = again
 
@@ -356,7 +354,7 @@ def tell_of_denials(store: Store, writer: Session | None, owner_id: str, file: s
     if writer is None:
         return []
     owner, told = store.instances.live(owner_id), []
-    often = f"{times} times within {duration(SECONDS)}"
+    often = f"{times} times within {duration(STORM_SECONDS)}"
     if times < PERSON:
         if owner is not None:
             text = (

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from swarm_mcp.errors import ClientFailed
-from swarm_mcp.play.dialects import Dialect
-from swarm_mcp.play.models import Exchange, ModelServer, play
-from swarm_mcp.play.scene import YOURS
-from swarm_mcp.runtimes import hook_config
+from swarm_mcp.play.models import Dialect, Exchange, ModelServer, play
+from swarm_mcp.play.scene import YOURS, copy, refuse_services, sealed
+from swarm_mcp.runtimes import hook_config, runtime
+from swarm_mcp.runtimes.client_settings import Layer, last_of
 
 Call = dict[str, Any]
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("files_server.py"))]}
@@ -34,15 +35,6 @@ _CELL: dict[str, Any] = {
     "source": ["1"],
 }
 NOTEBOOK = json.dumps({"cells": [_CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-
-
-class Ground(Protocol):
-    """The private place of a client: its home, a checkout, the environment, the models."""
-
-    home: Path
-    checkout: Path
-    env: dict[str, str]
-    models: ModelServer
 
 
 class Way(NamedTuple):
@@ -200,3 +192,76 @@ class Client:
         """The tool results that the model saw in its last request of `script`."""
         exchanges = self.exchanges(script)
         return self.dialect.results(exchanges[-1].body) if exchanges else []
+
+
+class OneShot(Client):
+    """A client that takes its prompt as a word of its command. It has one tool for whole files, and one for changes."""
+
+    whole: ClassVar[str]  # the name of the tool for whole files
+    changes: ClassVar[str]
+    new_files_only: ClassVar[bool] = False  # its tool for whole files refuses one that is there
+    patch_model: ClassVar[str] = ""  # has apply_patch in the place of both
+    settings_for_loopback: ClassVar[dict[str, Any]]
+    asking: ClassVar[tuple[str, ...]] = ()  # the modes in which it asks
+
+    def point_at_model(self) -> None:
+        """Set the variables that point sessions at the model on loopback."""
+        raise NotImplementedError
+
+    def started(self, prompt: str, *words: str) -> list[str]:
+        """Return the command that plays a prompt; `words`: more options."""
+        raise NotImplementedError
+
+    def opened(self, prompt: str, *words: str) -> list[str]:
+        """Return the command that plays a prompt at a terminal; `words` as above."""
+        raise NotImplementedError
+
+    def in_mode(self, mode: str) -> list[str]:
+        """Return the options for a permission mode."""
+        raise NotImplementedError
+
+    def usual_mode(self) -> str:
+        """Return the mode that it starts in here."""
+        return next(iter(self.modes), "")
+
+    def _chosen_mode(self, layers: Sequence[Layer], *place: str) -> str:
+        """Return the mode that these settings choose; without one, the first of its modes."""
+        found = last_of(layers, *place, kind=str)
+        if found and found[0].replace("_", "-") in [mode.replace("_", "-") for mode in self.modes]:
+            return str(found[0])
+        return self.modes[0]
+
+    def patch(self, body: str) -> list[Call]:
+        """Return the calls that apply a patch with `body` between the markers."""
+        raise NotImplementedError
+
+    def ways(self) -> list[Way]:
+        whole = Way(self.whole, "whole.md", [*self.look("whole.md"), self.create("whole.md", SPOILT)])
+        if self.new_files_only:
+            whole = Way(self.whole, NEW, [self.create(NEW, SPOILT)])
+        found = [whole, Way(self.changes, "edit.md", self.change("edit.md", TEXT.strip(), SPOILT.strip()))]
+        if self.model and self.model == self.patch_model:
+            body = f"*** Update File: edit.md\n@@\n-{TEXT.strip()}\n+{SPOILT.strip()}"
+            found = [Way("apply_patch", "edit.md", self.patch(body))]
+        shell = Way("the shell", "shell.md", [self.shell("echo spoilt > shell.md")])
+        return [*found, shell, self._written_by_server("server.md")]
+
+    def session(self, prompt: str, mode: str) -> Seen:
+        mode, program = mode or self.usual_mode(), runtime(self.name).program()
+        if mode in self.asking:
+            _name, *words = self.opened(prompt, *self.in_mode(mode))
+            return self.at_terminal(mode, [program, *words])
+        _name, *words = self.started(prompt, *self.in_mode(mode))
+        return self.without_terminal(mode, [program, *words])
+
+    def _bring_settings(self, users: Path, layers: Sequence[Layer]) -> None:
+        """Copy settings and extensions from the user's folder `users`, and the settings of the project here."""
+        refuse_services([layer for layer in layers if layer.is_policy])
+        place, projects = self.ground.home / users.name, Path(layers[2].file)
+        more = {**self.settings_for_loopback, "mcpServers": {FILES: {**self.server, "trust": True}}}
+        place.mkdir()
+        (place / "settings.json").write_text(json.dumps(more))
+        copy(users / "settings.json", place / "settings.json", lambda text: sealed(text, **more))
+        copy(users / "extensions", place / "extensions")
+        copy(projects, self.ground.checkout / users.name / "settings.json", sealed)
+        self.point_at_model()

@@ -7,22 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from swarm_mcp.doctor import enforcement, own_checks
-from swarm_mcp.doctor.faults import last_fault
+from swarm_mcp.doctor import enforcement, last_fault, own_checks
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder, plugin_source
-from swarm_mcp.play.claude_code import ClaudeCode
 from swarm_mcp.play.clients import NEW, NOTEBOOK, SCRIPT, TEXT, Client
-from swarm_mcp.play.codex import Codex
+from swarm_mcp.play.makers import ClaudeCode, Codex, Copilot, Gemini, Grok, Kimi, Qwen
 from swarm_mcp.play.models import FileGate, Step, play
-from swarm_mcp.play.more import Copilot, Grok, Kilo, OpenCode
-from swarm_mcp.play.newer import Cline, Hermes, Kimi
-from swarm_mcp.play.others import Gemini, Qwen
-from swarm_mcp.play.pi import Omp, Pi
+from swarm_mcp.play.open_clients import Cline, Hermes, Kilo, Omp, OpenCode, Pi
 from swarm_mcp.play.scene import FREE, LINE, YOURS, Scene
-from swarm_mcp.runtimes.base import Finding, Look, Runtime, Steps, object_in
+from swarm_mcp.runtimes.base import Finding, Look, Runtime, Steps
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.json_editor import object_of
+from swarm_mcp.runtimes.users_file import object_in
 
 PLAYED = (ClaudeCode, Codex, Copilot, Gemini, Qwen, Grok, OpenCode, Kilo, Kimi, Cline, Hermes, Pi, Omp)
 CLIENTS: dict[str, type[Client]] = {client.name: client for client in PLAYED}

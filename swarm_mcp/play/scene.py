@@ -28,10 +28,11 @@ from swarm_mcp.folders import here
 from swarm_mcp.play.models import ModelServer
 from swarm_mcp.processes import with_variable
 from swarm_mcp.runtimes import SHELL_VARIABLES
-from swarm_mcp.runtimes.base import Runtime, object_in
+from swarm_mcp.runtimes.base import Runtime
+from swarm_mcp.runtimes.client_settings import Layer, with_comments
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.settings_layers import Layer, with_comments
 from swarm_mcp.runtimes.user_settings import CHECKOUTS
+from swarm_mcp.runtimes.users_file import object_in
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 

@@ -19,7 +19,7 @@ _CLASSES = {
     "codex": ("codex", "Codex"),
     "copilot": ("copilot", "Copilot"),
     "gemini": ("gemini", "Gemini"),
-    "qwen": ("qwen", "Qwen"),
+    "qwen": ("gemini", "Qwen"),
     "grok": ("grok", "Grok"),
     "opencode": ("opencode", "OpenCode"),
     "kilo": ("opencode", "Kilo"),

@@ -20,17 +20,18 @@ from typing import Any
 
 import swarm_hook_core
 from swarm_hook_core import __version__ as RELEASE
-from swarm_hook_core.own_release import launcher
+from swarm_hook_core.coordinator import launcher
 from swarm_hook_core.state import state_dir, write_private
 from swarm_mcp import __file__ as ours
 from swarm_mcp import __version__, runtimes
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.folders import names_in
 from swarm_mcp.installation import coordinator_command, interpreter, plugin_source, relay
 from swarm_mcp.runtimes.base import UNCHECKED, Runtime, as_json
 from swarm_mcp.runtimes.claude_code import forget_failed_server
+from swarm_mcp.runtimes.client_settings import NAME, SERVERS
 from swarm_mcp.runtimes.installed import hooks_in
-from swarm_mcp.runtimes.owned_folder import RECORD, put
-from swarm_mcp.runtimes.server_name import NAME, SERVERS
+from swarm_mcp.runtimes.users_file import RECORD, put_folder
 
 PACKAGE = "package.json"
 LAUNCHER = "bin/swarm-mcp"
@@ -53,8 +54,8 @@ _LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}"
 
 
 def write(target: Path, local: bool = False, force: bool = False, servers: dict[str, str] | None = None) -> bool:
-    """Bring the folder `target` up to date, as `owned_folder.put` does; the rest as for `contents`."""
-    return put(target, contents(target if local else None, servers), compiled=local, force=force)
+    """Bring the folder `target` up to date, as `put_folder` does; the rest as for `contents`."""
+    return put_folder(target, contents(target if local else None, servers), compiled=local, force=force)
 
 
 def contents(place: Path | None, servers: dict[str, str] | None = None) -> dict[str, bytes]:
@@ -226,7 +227,7 @@ def remove_ours() -> None:
     folder = state_dir()
     if "swarm" not in os.path.basename(folder):
         return
-    for name in _entries(folder):
+    for name in names_in(folder):
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in OURS):
             _remove(os.path.join(folder, name))
     try:
@@ -246,14 +247,7 @@ def remove_theirs() -> list[str]:
 def left() -> dict[str, str]:
     """Return the entries of the state folder by path, each with a few words about it."""
     folder = state_dir()
-    return {os.path.join(folder, name): THEIRS.get(name, "") for name in _entries(folder)}
-
-
-def _entries(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:  # no such folder
-        return []
+    return {os.path.join(folder, name): THEIRS.get(name, "") for name in names_in(folder)}
 
 
 def _remove(path: str) -> None:

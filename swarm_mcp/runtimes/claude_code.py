@@ -16,23 +16,19 @@ from typing import Any
 from swarm_hook_core.repository import tree_over
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
-from swarm_mcp.runtimes.base import (
-    MARKETPLACE,
-    PLUGIN,
-    PLUGIN_ID,
-    Finding,
-    Look,
-    Runtime,
-    StatusLine,
-    Steps,
-    object_in,
-    says,
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Look, Runtime, StatusLine, Steps, says
+from swarm_mcp.runtimes.client_settings import (
+    environment_layer,
+    last_of,
+    read_layer,
+    switched_off,
+    unread,
+    variable_layers,
+    variable_on,
 )
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import list_of
-from swarm_mcp.runtimes.owned_folder import differing, read_files, read_record
-from swarm_mcp.runtimes.settings_layers import environment, last_of, read, switched_off, unread, variable_on, variables
-from swarm_mcp.runtimes.users_file import write_whole
+from swarm_mcp.runtimes.users_file import differing, object_in, read_files, read_record, write_whole
 
 # The settings of Claude Code that keep it from running hooks or the plugin (as of release 2.1.332).
 #
@@ -64,9 +60,9 @@ class ClaudeSettings:
             # Linked work trees have those of the main one, whose folder has the repository's.
             is_beside = os.path.basename(tree.common) == ".git"
             files.append(Path(os.path.dirname(tree.common) if is_beside else tree.top, _LOCAL))
-        self.own = [read(file) for file in dict.fromkeys(files)]
+        self.own = [read_layer(file) for file in dict.fromkeys(files)]
         added = sorted(file for file in (POLICIES / "managed-settings.d").glob("*.json") if file.name[0] != ".")
-        self.policies = [read(file, is_policy=True) for file in (POLICIES / "managed-settings.json", *added)]
+        self.policies = [read_layer(file, is_policy=True) for file in (POLICIES / "managed-settings.json", *added)]
         self._layers = [*self.own, *self.policies]
 
     def findings(self) -> list[Finding]:
@@ -110,8 +106,8 @@ class ClaudeSettings:
         return Finding(f"{CLIENT} hooks", "fail", text)
 
     def _bare(self) -> Finding | None:
-        process = environment()
-        sources = [*variables(reversed(self.policies)), *variables(self.own[:1]), process]
+        process = environment_layer()
+        sources = [*variable_layers(reversed(self.policies)), *variable_layers(self.own[:1]), process]
         found = variable_on(_BARE, sources) or variable_on(_RESTRICTED, [process])
         if found:
             return switched_off(CLIENT, found[1], found[0])
@@ -119,7 +115,7 @@ class ClaudeSettings:
 
     def _unknown(self) -> list[Finding]:
         """Return findings about policies whose effect cannot be told from here."""
-        told, fetched = [], read(self._fetched, is_policy=True)
+        told, fetched = [], read_layer(self._fetched, is_policy=True)
         if fetched.fault or any(fetched.settings.get(key) is True for key in (_ALL_OFF, _MANAGED_ONLY)):
             told.append(f"{self._fetched}: while you are signed in to that organization, it may switch hooks off")
         if PREFERENCES.exists():

@@ -1,4 +1,4 @@
-"""Cline: a folder in its plugin folder names the plugin in the bundle, which runs in place, with its skills.
+"""Cline: a folder in its plugin folder names the plugin in the bundle, run in place, with its skills.
 
 Cline has its MCP servers in a settings file of the user.
 """
@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from swarm_mcp import __version__
-from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, as_json, object_in
+from swarm_mcp.runtimes.base import PLUGIN, Finding, InPlace, Steps, as_failure, as_json, root_of
 from swarm_mcp.runtimes.bundle import PACKAGE, add_to_package
-from swarm_mcp.runtimes.edited_json import EditedJson, Entry
-from swarm_mcp.runtimes.in_place import InPlace, root_of
+from swarm_mcp.runtimes.client_settings import NAME, in_bundle, servers_in_json
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.owned_folder import RECORD, put, read_record, remove
-from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
+from swarm_mcp.runtimes.users_file import RECORD, EditedJson, Entry, object_in, put_folder, read_record, remove_folder
 
 PLUGIN_FILE = "integrations/cline/index.ts"
 _RUNTIME_VARIABLES = ("CLINE_JS_RUNTIME_PATH", "BUN_EXEC_PATH", "npm_node_execpath", "NODE")
@@ -48,7 +46,7 @@ class Cline(InPlace):
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         root = marketplace.resolve()
         steps.begin(f"naming the plugin in {folder()}")
-        if put(folder(), _package(root)):
+        if put_folder(folder(), _package(root)):
             steps.add(f"named the plugin in {folder()}")
         steps.begin(f"adding the MCP server to {servers_file()}")
         if _server_in(root).put():
@@ -59,7 +57,7 @@ class Cline(InPlace):
     def uninstall(self, steps: Steps) -> None:
         root = self.root() or Path()
         steps.begin(f"removing the plugin from {folder()}")
-        if remove(folder()):
+        if remove_folder(folder()):
             with suppress(OSError):  # other plugins are beside it
                 folder().parent.rmdir()
             steps.add(f"removed the plugin from {folder()}")

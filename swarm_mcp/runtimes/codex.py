@@ -20,11 +20,11 @@ from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.mcp.client import ANSWER_SECONDS, RpcChild
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Finding, Look, Runtime, Steps, Terminal, as_json, object_in
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Finding, Look, Runtime, Steps, Terminal, as_json
+from swarm_mcp.runtimes.client_settings import servers_in_toml
 from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, in_quotes
 from swarm_mcp.runtimes.json_editor import list_of, object_of
-from swarm_mcp.runtimes.owned_folder import differing, read_files, read_record, remove
-from swarm_mcp.runtimes.server_name import servers_in_toml
+from swarm_mcp.runtimes.users_file import differing, object_in, read_files, read_record, remove_folder
 from swarm_mcp.store.user_interface import pane_in
 
 # ---------------------------------------------------------------- the terminal of a session in the shared daemon
@@ -343,7 +343,7 @@ class Codex(Runtime):
         steps.begin("asking which of its hooks it trusts")
         with AppServer(self.program()) as server:
             hooks = self._trusted(server, steps)
-        remove(earlier_folder(marketplace))
+        remove_folder(earlier_folder(marketplace))
         copy = self._copy()
         if copy is None:
             raise ClientFailed("Codex has no copy of the plugin after installing it")
@@ -367,7 +367,7 @@ class Codex(Runtime):
                     server.edit(*[(f'hooks.state."{key}"', None, "replace") for key in keys])
                     if not server.trusted():
                         server.edit(("hooks.state", None, "replace"))
-        remove(earlier_folder(marketplace_folder()))
+        remove_folder(earlier_folder(marketplace_folder()))
         shutil.rmtree(Path(home()) / "plugins/cache" / MARKETPLACE, ignore_errors=True)
         shutil.rmtree(Path(home()) / "plugins/data" / f"swarm-{MARKETPLACE}", ignore_errors=True)
 

@@ -13,13 +13,20 @@ from typing import Any
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Steps, as_failure, starts_our_hooks
-from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
-from swarm_mcp.runtimes.in_place import InPlace
+from swarm_mcp.runtimes.base import (
+    MARKETPLACE,
+    PLUGIN,
+    PLUGIN_ID,
+    Finding,
+    InPlace,
+    Steps,
+    as_failure,
+    starts_our_hooks,
+)
+from swarm_mcp.runtimes.client_settings import last_of, read_layer, servers_in_json, switched_off, unread, with_comments
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.server_name import servers_in_json
-from swarm_mcp.runtimes.settings_layers import last_of, read, switched_off, unread, with_comments
+from swarm_mcp.runtimes.users_file import EditedJson, Entry, tree_in
 
 MANIFEST = ".github/plugin/plugin.json"  # Copilot prefers it to the manifest of Claude Code in the same folder
 POLICY = Path("/etc/github-copilot/managed-settings.json")
@@ -112,7 +119,7 @@ def _settings_now() -> dict[str, Any]:
 
 def _off_by_policy() -> list[Finding]:
     """Return the finding that the machine's policy keeps the plugin off, or that it cannot be read."""
-    policy, name = read(POLICY, is_policy=True), f"{Copilot.name} hooks"
+    policy, name = read_layer(POLICY, is_policy=True), f"{Copilot.name} hooks"
     text = f"in {POLICY}, a policy that only an administrator can change"
     if _member(policy.settings, ENABLED).get(PLUGIN_ID) is False:
         return [Finding(name, "fail", f"the plugin is disabled {text}")]
@@ -127,7 +134,7 @@ def _off_by_policy() -> list[Finding]:
 def _off_by_project() -> list[Finding]:
     """Return the finding that settings of the project keep the plugin off. Copilot reads them in a folder it trusts."""
     folder = Path(here(), ".github", "copilot")
-    known = [read(folder / name, parse=with_comments) for name in ("settings.json", "settings.local.json")]
+    known = [read_layer(folder / name, parse=with_comments) for name in ("settings.json", "settings.local.json")]
     off, enabled = last_of(known, "disableAllHooks"), last_of(known, ENABLED, PLUGIN_ID)
     if off and off[0]:
         return [switched_off(Copilot.name, off[1], "disableAllHooks")]

@@ -1,4 +1,4 @@
-"""Gemini CLI: an extension that is linked runs in place, so upgrading the folder upgrades it."""
+"""Gemini CLI and its fork Qwen Code: an extension that is linked runs in place, so upgrading its folder upgrades it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import replace
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,27 @@ from swarm_hook_core.state import describe
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
-from swarm_mcp.runtimes.base import Finding, Steps, as_json, object_in
-from swarm_mcp.runtimes.in_place import InPlace, LinkedExtension, root_of
+from swarm_mcp.installation import coordinator_command
+from swarm_mcp.runtimes.base import Finding, InPlace, StatusLine, Steps, as_failure, as_json, root_of
+from swarm_mcp.runtimes.client_settings import (
+    Layer,
+    environment_layer,
+    last_of,
+    read_layer,
+    servers_in_json,
+    switched_off,
+    unread,
+    variable_layers,
+    variable_on,
+    with_comments,
+)
 from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, hooks_in
 from swarm_mcp.runtimes.json_editor import list_of, object_of
-from swarm_mcp.runtimes.server_name import servers_in_json
-from swarm_mcp.runtimes.settings_layers import Layer, last_of, switched_off, unread
+from swarm_mcp.runtimes.users_file import object_in, write_whole
 
-NAME = "swarm"  # of the extension, and of its hooks
+NAME = "swarm"  # of the extension, and of its hooks in Gemini
 FOLDER = "integrations/gemini"
-LINK = ".gemini-extension-install.json"  # the client finds a linked extension by this file
+_LINK = ".gemini-extension-install.json"  # the client finds a linked extension by this file
 HOOKS = f"{FOLDER}/hooks/hooks.json"
 PROJECT = 2  # among the layers of settings
 # Our event -> the client's. The client counts in milliseconds, too.
@@ -217,10 +229,236 @@ def _command(skill: str) -> bytes:
     return f"description = {json.dumps(description)}\nprompt = '''\n{prompt}\n'''\n".encode()
 
 
-def _extension() -> LinkedExtension:
-    return LinkedExtension(home(), NAME, LINK)
+def _extension() -> _LinkedExtension:
+    return _LinkedExtension(home(), NAME, _LINK)
 
 
 def home() -> Path:
     """Return Gemini CLI's folder of settings. It need not exist."""
     return Path(os.environ.get("GEMINI_CLI_HOME", "").strip() or os.path.expanduser("~")) / ".gemini"
+
+
+# Qwen Code.
+
+QWEN_MANIFEST = "qwen-extension.json"
+_QWEN_LINK = ".qwen-extension-install.json"
+QWEN_HOOKS = "integrations/qwen/hooks.json"
+_BARE = ("QWEN_CODE_SIMPLE", "QWEN_CODE_SAFE_MODE")  # without hooks, as of release 0.24.4
+_ASSIGNED = re.compile(r"""^\s*(?:export\s+)?(\w+)\s*=\s*["']?([^"'\s#]*)""", re.MULTILINE)
+
+
+class Qwen(InPlace):
+    """The ``qwen`` command."""
+
+    name = executable = harness = "qwen"
+    title = "Qwen Code"
+    oldest = "0.23.4"
+    coverage = Coverage(
+        edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
+        told_before=YES, told_after=YES, ends="partly: the end of a run with -p is not told",
+        verified=Verified("0.24.4", "2026-11-29"),
+    )  # fmt: skip
+    thing = "extension"
+    needed = QWEN_HOOKS
+    shell_tool = "run_shell_command"
+    manifests = (QWEN_MANIFEST,)
+    has_subagents = True
+    # As of release 0.24.4.
+    session_variables = (
+        "QWEN_CODE_SESSION_ID", "QWEN_CODE_PROMPT_ID", "QWEN_CODE_AGENT_ID", "QWEN_CODE_LAUNCHER_PID",
+        "QWEN_CODE_PROJECT_DIR", "QWEN_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR",
+        "QWEN_CODE_NO_RELAUNCH", "QWEN_CODE_PRIVATE_RELAUNCH_ENV_PROVENANCE", "QWEN_CODE_STARTUP_VERSION",
+    )  # fmt: skip
+
+    def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:
+        """Name this installation in the extension's manifest, and the folder of the bundle for its hooks.
+
+        The client itself would write the folder into the commands, unquoted.
+        """
+        if place is None:
+            return
+        tree = json.loads(files[QWEN_MANIFEST])
+        for server in tree["mcpServers"].values():
+            server["command"], *server["args"] = [*coordinator_command(), "serve"]
+        files[QWEN_MANIFEST] = as_json(tree)
+        tree = json.loads(files[QWEN_HOOKS])
+        for _event, _group, hook in hooks_in(tree):
+            hook["command"] = hook["command"].replace("${CLAUDE_PLUGIN_ROOT}", "${SWARM_PLUGIN_ROOT}")
+            hook["env"] = {"SWARM_PLUGIN_ROOT": str(place)}
+        files[QWEN_HOOKS] = as_json(tree)
+
+    def install(self, marketplace: Path, steps: Steps) -> Installed:
+        extension = _qwen_extension()
+        if extension.source() != str(marketplace):
+            if not extension.source() and extension.folder.exists():
+                self._remove_copy(extension, steps)
+            elif extension.source() and not self.traces():
+                raise extension.foreign(self.executable)
+            with steps.step(f"linking the extension in {marketplace}", f"linked the extension in {marketplace}"):
+                extension.put(marketplace)
+        return self.installed_at(marketplace)
+
+    def uninstall(self, steps: Steps) -> None:
+        extension = _qwen_extension()
+        if not self.traces():
+            return
+        if not extension.source():
+            self._remove_copy(extension, steps)
+            return
+        with steps.step("removing the extension", "removed the extension"):
+            extension.remove()
+
+    def root(self) -> Path | None:
+        extension = _qwen_extension()
+        source = extension.source()
+        if source:
+            root = Path(source)
+        else:
+            root = extension.folder
+        if _is_our_qwen(root) or (source and not root.exists()):
+            return root
+        return None
+
+    def fault(self, root: Path) -> Finding | None:
+        extension = _qwen_extension()
+        if object_in(root / QWEN_MANIFEST).get("hooks") != QWEN_HOOKS:
+            text = f"{root} has the hooks of another client: no write is checked here"
+            return self.said("fail", text, self.mend)
+        if extension.is_disabled(here()):
+            return self.said("fail", "installed, but disabled here", f"qwen extensions enable {NAME}")
+        return None
+
+    def beside(self, root: Path | None) -> list[Finding]:
+        """Report the layers of settings that keep hooks from running."""
+        if root is None:
+            return []
+        known = qwen_layers()
+        off, found = last_of(known, "disableAllHooks"), unread(self.name, known)
+        bare = variable_on(_BARE, [environment_layer(), *_variables_in_files(), *variable_layers(reversed(known))])
+        if off and off[0]:
+            found.append(switched_off(self.name, off[1], "disableAllHooks"))
+        elif bare:
+            found.append(switched_off(self.name, bare[1], bare[0]))
+        return found
+
+    def status_line(self) -> StatusLine:
+        return StatusLine(qwen_home() / "settings.json", ("ui", "statusLine"), has_comments=True)
+
+    def users_servers(self) -> dict[str, Path]:
+        return servers_in_json("mcpServers", Path(here(), ".qwen/settings.json"), qwen_home() / "settings.json")
+
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
+        return {
+            "session_id": session_id, "transcript_path": "", "cwd": cwd, "hook_event_name": "PreToolUse",
+            "permission_mode": "auto_edit", "tool_name": "write_file",
+            "tool_input": {"file_path": file, "content": "x"},
+            "tool_use_id": "toolu_doctor", "tool_call_id": "call_doctor",
+        }  # fmt: skip
+
+    def _remove_copy(self, extension: _LinkedExtension, steps: Steps) -> None:
+        """Have the client remove a copy that a person has installed. Raises ClientFailed if that is another plugin."""
+        if not _is_our_qwen(extension.folder):
+            raise extension.foreign(self.executable)
+        with steps.step(f"removing the copy in {extension.folder}", f"removed the copy in {extension.folder}"):
+            self._call("extensions", "uninstall", NAME)
+
+
+def qwen_layers() -> list[Layer]:
+    """Return the layers of settings here: the machine's defaults, the user's, the project's, the machine's policy."""
+    return _qwen_extension().layers("QWEN_CODE", "qwen-code", "QwenCode")
+
+
+def _variables_in_files() -> Iterator[Layer]:
+    """Yield the variables in the files from which a session that starts in this folder takes some."""
+    folder = Path(here())
+    for place in (folder, *folder.parents):
+        for file in (place / ".qwen" / ".env", place / ".env"):
+            yield read_layer(file, parse=lambda text: dict(_ASSIGNED.findall(text)))
+    yield read_layer(qwen_home() / ".env", parse=lambda text: dict(_ASSIGNED.findall(text)))
+
+
+def _is_our_qwen(root: Path) -> bool:
+    return (root / "integrations" / "hook.sh").is_file()
+
+
+def _qwen_extension() -> _LinkedExtension:
+    return _LinkedExtension(qwen_home(), NAME, _QWEN_LINK)
+
+
+def qwen_home() -> Path:
+    """Return Qwen Code's configuration folder. It need not exist."""
+    chosen = os.environ.get("QWEN_HOME", "").strip()
+    return Path(os.path.expanduser(chosen or "~/.qwen"))
+
+
+# An extension as Gemini CLI and Qwen Code have it linked: a folder under its name, with a file that says where it is.
+#
+# Their own commands write the same file. They also ask, take seconds, and bring the person's settings up to date.
+
+
+@dataclass(frozen=True)
+class _LinkedExtension:
+    """The extension `name` of the client that keeps its settings in `home`.
+
+    `link`: the name of the file that says where it is.
+    """
+
+    home: Path
+    name: str
+    link: str
+
+    @property
+    def folder(self) -> Path:
+        """Return the client's folder for it. It need not exist."""
+        return self.home / "extensions" / self.name
+
+    def source(self) -> str:
+        """The folder that it is linked to; empty where it is not there, or a copy."""
+        told = object_in(self.folder / self.link)
+        source = told.get("source")
+        if told.get("type") == "link" and isinstance(source, str):
+            return source
+        return ""
+
+    @as_failure()
+    def put(self, source: Path) -> None:
+        """Link it to the folder `source`. Raises ClientFailed."""
+        text = json.dumps({"source": str(source), "type": "link"}, indent=2)
+        write_whole(self.folder / self.link, text.encode())
+
+    def foreign(self, client: str) -> ClientFailed:
+        """Return the error for another extension in its place. `client` is the client's command."""
+        mend = f"{client} extensions uninstall {self.name}"
+        return ClientFailed(f"{self.folder} is another extension of that name; to take it out: {mend}")
+
+    def remove(self) -> None:
+        """Take the link away, and the folders around it that are empty then."""
+        (self.folder / self.link).unlink()
+        for folder in (self.folder, self.folder.parent, self.home):
+            try:
+                folder.rmdir()
+            except OSError:
+                break  # it holds other files
+
+    def is_disabled(self, folder: str) -> bool:
+        """Return True if a person has disabled it for sessions in `folder`. The last rule that fits counts."""
+        rules = object_of(object_in(self.folder.parent / "extension-enablement.json").get(self.name))
+        place, found = f"{folder.rstrip('/')}/", False
+        for rule in map(str, list_of(rules.get("overrides"))):
+            place_of_rule = rule.removeprefix("!")
+            if place == place_of_rule or (place_of_rule[-1:] == "*" and place.startswith(place_of_rule[:-1])):
+                found = rule.startswith("!")
+        return found
+
+    def layers(self, variable: str, on_linux: str, on_mac: str) -> list[Layer]:
+        """Return the layers of settings for a session that starts in this folder.
+
+        `variable`: the beginning of the variables that name the machine's files. Else those are in the folder
+        `on_linux` of ``/etc``, or in `on_mac` of the Mac's library.
+        """
+        folder = Path("/Library/Application Support", on_mac) if sys.platform == "darwin" else Path("/etc", on_linux)
+        policy = Path(os.environ.get(f"{variable}_SYSTEM_SETTINGS_PATH") or folder / "settings.json")
+        defaults = os.environ.get(f"{variable}_SYSTEM_DEFAULTS_PATH") or policy.with_name("system-defaults.json")
+        users, projects = self.home / "settings.json", Path(here(), self.home.name, "settings.json")
+        files = [(Path(defaults), True), (users, False), (projects, False), (policy, True)]
+        return [read_layer(file, is_policy, with_comments) for file, is_policy in files]

@@ -1,4 +1,4 @@
-"""Grok Build: links from its folders to files of the bundle, which run in place, and a server in its settings.
+"""Grok Build: links from its folders to files of the bundle, run in place, and a server in its settings.
 
 Its own `plugin install` copies a plugin and drops the comments of ``config.toml``.
 """
@@ -14,13 +14,23 @@ from typing import Any
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import claude_code, users_file
-from swarm_mcp.runtimes.base import PLUGIN_ID, Finding, StatusLine, Steps, as_json, says, starts_our_hooks
+from swarm_mcp.runtimes.base import (
+    PLUGIN_ID,
+    Finding,
+    InPlace,
+    StatusLine,
+    Steps,
+    as_json,
+    leads_to,
+    put_link,
+    says,
+    starts_our_hooks,
+    take_link,
+)
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
-from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
+from swarm_mcp.runtimes.client_settings import NAME, NAMES, in_bundle, read_layer, servers_in_toml, switched_off, unread
 from swarm_mcp.runtimes.installed import ROOT_VARIABLES, YES, Coverage, Installed, Verified, hooks_in, in_quotes
-from swarm_mcp.runtimes.owned_folder import read_record
-from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle, servers_in_toml
-from swarm_mcp.runtimes.settings_layers import read, switched_off, unread
+from swarm_mcp.runtimes.users_file import read_record
 
 FOLDER = "integrations/grok"
 HOOKS = f"{FOLDER}/hooks.json"
@@ -132,8 +142,9 @@ class Grok(InPlace):
 
 def _off_by_policy() -> list[Finding]:
     """Return the finding that only hooks of policies run, and one about each policy that cannot be read."""
-    known = [read(file, is_policy=True, parse=_pins) for file in policy_files()]
-    known.append(read(claude_code.POLICIES / "managed-settings.json", is_policy=True))  # for this Grok reads it, too
+    known = [read_layer(file, is_policy=True, parse=_pins) for file in policy_files()]
+    # Grok reads this one, too.
+    known.append(read_layer(claude_code.POLICIES / "managed-settings.json", is_policy=True))
     for layer in known:
         for key in _ONLY_MANAGED:
             if layer.settings.get(key) not in (None, False):

@@ -16,13 +16,12 @@ from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, object_in, says
+from swarm_mcp.runtimes.base import PLUGIN, Finding, InPlace, Steps, as_failure, leads_to, put_link, says, take_link
 from swarm_mcp.runtimes.bundle import LAUNCHER
-from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
+from swarm_mcp.runtimes.client_settings import NAME, NAMES, in_bundle
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle
-from swarm_mcp.runtimes.users_file import delete, read_text, write_whole
+from swarm_mcp.runtimes.users_file import delete, object_in, read_text, write_whole
 
 _MARK = "  # swarm-mcp"
 _WAS_EMPTY = "#swarm-mcp{}#"  # in place of the `{}` of a section that had nothing in it

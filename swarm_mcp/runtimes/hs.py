@@ -14,8 +14,15 @@ from swarm_mcp.folders import here
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes.base import PLUGIN, UNCHECKED, Finding, Look, Runtime, Steps, as_failure, as_json
 from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified
-from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_files, read_record, remove
-from swarm_mcp.runtimes.users_file import remove_empty
+from swarm_mcp.runtimes.users_file import (
+    RECORD,
+    differing,
+    put_folder,
+    read_files,
+    read_record,
+    remove_empty,
+    remove_folder,
+)
 
 _FOLDER = "integrations/hs"
 _EARLIER_FOLDER = "integrations/harness"
@@ -58,14 +65,14 @@ class Hs(Runtime):
     @as_failure()
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         steps.begin(f"putting the plugin into {self._folder()}")
-        if put(self._folder(), plugin_files(read_files(marketplace)), compiled=True):
+        if put_folder(self._folder(), plugin_files(read_files(marketplace)), compiled=True):
             steps.add(f"put the plugin into {self._folder()}")
         return self._installed()
 
     def uninstall(self, steps: Steps) -> None:
         try:
             steps.begin(f"removing the plugin from {self._folder()}")
-            removed = remove(self._folder())
+            removed = remove_folder(self._folder())
         except OSError as error:
             raise ClientFailed(f"{self._folder()} could not be removed: {error.strerror or error}") from error
         if not removed:

@@ -15,14 +15,22 @@ from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import hook_config
-from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, as_json, object_in
+from swarm_mcp.runtimes.base import PLUGIN, Finding, InPlace, Steps, as_failure, as_json, leads_to, put_links, take_link
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
-from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
-from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_links, take_link
+from swarm_mcp.runtimes.client_settings import NAME, in_bundle, servers_in_json
 from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, hooks_in, in_quotes
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_record, remove
-from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
+from swarm_mcp.runtimes.users_file import (
+    RECORD,
+    EditedJson,
+    Entry,
+    differing,
+    object_in,
+    put_folder,
+    read_record,
+    remove_folder,
+    tree_in,
+)
 
 
 class InUsersFile(InPlace):
@@ -152,7 +160,7 @@ class WithSkills(InUsersFile):
         return {self.home() / "skills" / name: f"skills/{name}" for name in SKILLS}
 
 
-# Auggie: hooks and our server in its settings, by files of the bundle, which run in place, and links to the skills.
+# Auggie: hooks and our server in its settings, by files of the bundle, run in place, and links to the skills.
 
 # Its servers get hardly a variable, but it fills in those that are named. An empty one counts as missing.
 _PASSED_ON = (
@@ -210,7 +218,7 @@ def is_our_server(value: object) -> bool:
     return isinstance(args, list) and args[1:] == ["serve"] and str(args[0]).endswith(f"/{LAUNCHER}")
 
 
-# Letta Code: hooks in its settings, by files of the bundle, which run in place, and links to the skills.
+# Letta Code: hooks in its settings, by files of the bundle, run in place, and links to the skills.
 #
 # It takes the exit status 2 for a denial, and gives its model the error output then.
 
@@ -311,7 +319,7 @@ class Cursor(InUsersFile):
         except SwarmError as error:
             steps.add(f"the MCP server could not be added: {error}")
         try:
-            changed = [put(cursor_skills() / name, _cursor_skill(marketplace, name)) for name in SKILLS]
+            changed = [put_folder(cursor_skills() / name, _cursor_skill(marketplace, name)) for name in SKILLS]
             if any(changed):
                 steps.add(f"copied the skills into {cursor_skills()}")
         except (SwarmError, OSError) as error:
@@ -322,7 +330,7 @@ class Cursor(InUsersFile):
         root = self.root() or marketplace_folder()
         trouble = []
         try:
-            removed = [remove(cursor_skills() / name) for name in SKILLS]
+            removed = [remove_folder(cursor_skills() / name) for name in SKILLS]
             if any(removed):
                 with suppress(OSError):  # it holds others
                     cursor_skills().rmdir()

@@ -1,4 +1,4 @@
-"""Kimi Code: an entry in its list of plugins names the bundle, which runs in place.
+"""Kimi Code: an entry in its list of plugins names the bundle, run in place.
 
 Its own `/plugins install` copies a plugin, and runs only at a terminal.
 """
@@ -14,13 +14,12 @@ from typing import Any
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import PLUGIN, Finding, StatusLine, Steps, as_failure, as_json, object_in
+from swarm_mcp.runtimes.base import PLUGIN, Finding, InPlace, StatusLine, Steps, as_failure, as_json
 from swarm_mcp.runtimes.bundle import COORDINATOR, LAUNCHER
-from swarm_mcp.runtimes.edited_json import EditedJson, Entry
-from swarm_mcp.runtimes.in_place import InPlace
+from swarm_mcp.runtimes.client_settings import NAME
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified, hooks_in
 from swarm_mcp.runtimes.json_editor import list_of, object_of
-from swarm_mcp.runtimes.server_name import NAME
+from swarm_mcp.runtimes.users_file import EditedJson, Entry, object_in
 
 FOLDER = "integrations/kimi"
 MANIFEST = "kimi.plugin.json"

@@ -1,4 +1,4 @@
-"""OpenCode, and its fork Kilo: a link in the plugin folder to the bundle's plugin, which runs in place.
+"""OpenCode, and its fork Kilo: a link in the plugin folder to the bundle's plugin, run in place.
 
 The plugin itself tells OpenCode of the MCP server and the skills, so that no file of the user changes.
 """
@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from swarm_mcp.errors import ClientFailed
-from swarm_mcp.runtimes.base import Finding, Steps
-from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
+from swarm_mcp.runtimes.base import Finding, InPlace, Steps, leads_to, put_link, take_link
+from swarm_mcp.runtimes.client_settings import (
+    NAME,
+    OTHER_NAME,
+    environment_layer,
+    servers_in_json,
+    switched_off,
+    variable_on,
+)
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
-from swarm_mcp.runtimes.server_name import NAME, OTHER_NAME, servers_in_json
-from swarm_mcp.runtimes.settings_layers import environment, switched_off, variable_on
 
 PLUGIN_FILE = "integrations/opencode/index.ts"
 
@@ -61,7 +66,7 @@ class OpenCode(InPlace):
         found = []
         if root:
             found = [Finding(f"{self.name} start", "info", text) for text in self._slow_start()]
-            bare = variable_on([f"{self.name.upper()}_PURE"], [environment()])
+            bare = variable_on([f"{self.name.upper()}_PURE"], [environment_layer()])
             if bare:
                 found.append(switched_off(self.name, bare[1], bare[0]))
         files = [self.link().parent.parent / name for name in self.settings_files]

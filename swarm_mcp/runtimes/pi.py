@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import Finding, Steps, object_in
+from swarm_mcp.runtimes.base import Finding, InPlace, Steps, leads_to, put_links, take_link
 from swarm_mcp.runtimes.bundle import PACKAGE, SKILLS, add_to_package
-from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_links, take_link
+from swarm_mcp.runtimes.client_settings import servers_in_json
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import list_of
-from swarm_mcp.runtimes.server_name import servers_in_json
+from swarm_mcp.runtimes.users_file import object_in
 
 NAME = "swarm-mcp"  # of our package
 FOLDER = "integrations/pi"
@@ -145,7 +145,7 @@ def home() -> Path:
     return Path(os.path.expanduser(chosen or "~/.pi/agent"))
 
 
-# oh-my-pi, a fork of pi: links from its folders to files of the bundle, which run in place.
+# oh-my-pi, a fork of pi: links from its folders to files of the bundle, run in place.
 
 EXTENSION = "integrations/omp/index.ts"
 

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS
-from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
+from swarm_hook_core.lookup import HOLD
 from swarm_hook_core.process import SERVER_RUNTIME, client_process, gone, start_time
 from swarm_hook_core.untrusted_text import token
 from swarm_mcp.domain import Session, new_id

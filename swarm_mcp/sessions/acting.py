@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS, first_set, identity, is_on
-from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
+from swarm_hook_core.lookup import HOLD
 from swarm_hook_core.process import SERVER_RUNTIME, ancestors, start_time
 from swarm_hook_core.state import DEFAULT_STORE, store_path
 from swarm_hook_core.untrusted_text import token

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import loads
-from swarm_hook_core.lookup import BATCH, GLOB, plain
-from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
+from swarm_hook_core.lookup import BATCH, GLOB, HOLD_PREFIX, has_ended, plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import departed, gone
 from swarm_hook_core.untrusted_text import same_circle, token
@@ -185,7 +184,7 @@ def _live_of(tx: Transaction, held: dict[str, int], scope: str | None, holders: 
     rows = tx.rows(
         f"SELECT instance_id, agent, {_LEASE}, count(*) AS locks FROM context WHERE rowid IN ({some} ttl IS NOT"
         f" NULL UNION {some} agent >= ? AND agent < ?) AND {condition} GROUP BY instance_id, agent, {_LEASE}",
-        [PREFIX, range_end(PREFIX), *values],
+        [HOLD_PREFIX, range_end(HOLD_PREFIX), *values],
         Lock,
     )
     holders.learn(row["instance_id"] for row in rows)

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from swarm_hook_core import clock, repository, wildcards
-from swarm_hook_core.lookup import BATCH, GLOB, ascii_lower, storable
-from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
+from swarm_hook_core.lookup import BATCH, GLOB, HOLD_PREFIX, ascii_lower, has_ended, storable
 from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE, SPELLED, below, is_in, takes_part
 from swarm_hook_core.paths import NO_CASE, above, finder, key_of
 from swarm_hook_core.process import departed
@@ -356,10 +355,10 @@ def live(tx: Transaction, rows: list[Lock]) -> list[Lock]:
 
 
 def ended_holds(tx: Transaction) -> list[Lock]:
-    """Return locks of processes that have ended, though their sessions live: see ``process_holders``."""
+    """Return locks of processes that have ended, though their sessions live: see ``lookup.has_ended``."""
     held = "SELECT rowid FROM context WHERE type = 'lock' AND agent >= ? AND agent < ?"
     sql = f"SELECT DISTINCT agent FROM context WHERE rowid IN ({held})"
-    rows = tx.rows(sql, (PREFIX, range_end(PREFIX)))
+    rows = tx.rows(sql, (HOLD_PREFIX, range_end(HOLD_PREFIX)))
     ended = [row.agent for row in rows if has_ended(row.agent, tx.here)]
     if ended:
         return select(tx, f"AND c.agent IN ({','.join('?' * len(ended))})", tuple(ended))

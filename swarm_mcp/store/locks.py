@@ -10,8 +10,7 @@ import time
 from typing import Any
 
 from swarm_hook_core import clock
-from swarm_hook_core.lookup import plain
-from swarm_hook_core.lookup.process_holders import has_ended
+from swarm_hook_core.lookup import has_ended, plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.state import has_turn_files
 from swarm_hook_core.untrusted_text import as_word, named, quoted, same_circle, token

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from swarm_hook_core import repeated_denials
 from swarm_hook_core.coordinator import LONGEST_WORDS, MOST_ALSO
+from swarm_hook_core.denial import MANY, PERSON, STORM_SECONDS, add_count
 from swarm_hook_core.lookup import ASKED, REQUESTS, plain
 from swarm_hook_core.lookup.sqlite import SPELLED
 from swarm_hook_core.paths import key_of
-from swarm_hook_core.repeated_denials import MANY, PERSON, SECONDS
 from swarm_hook_core.untrusted_text import as_word, named, quoted, token
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import MUTEX_PREFIX, Denial, Lock, Session, Waiter
@@ -156,7 +155,7 @@ def is_known(tx: Transaction, instance: Session, lock: Lock | Waiter, path: str,
 
 def count(instance: Session, lock: Lock | Waiter) -> None:
     """A refusal that `is_known` is no second event, but counts."""
-    repeated_denials.note(instance.id, lock.instance_id, key_of_lock(lock))
+    add_count(instance.id, lock.instance_id, key_of_lock(lock))
 
 
 def await_lock(tx: Transaction, instance: Session, lock: Lock) -> None:
@@ -188,7 +187,7 @@ def wait(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attem
             tool,
             now,
             attempt.path or None,
-            *(instance.id, key, lock.instance_id, now - SECONDS),  # a storm goes on
+            *(instance.id, key, lock.instance_id, now - STORM_SECONDS),  # a storm goes on
         ),
     )
 
@@ -514,7 +513,7 @@ def _client_of(tx: Transaction, instance: Session) -> dict[str, Any]:
 
 # Storms: a session that tries a denied file again and again, and the word about it.
 #
-# Hooks count (``swarm_hook_core.repeated_denials``); this module tells the holder, and later a person, once in a storm.
+# Hooks count (``swarm_hook_core.denial``); this module tells the holder, and later a person, once in a storm.
 # A storm is over when the file is free, has another holder, or has not been tried for some minutes.
 
 SHOWN_SECONDS = 3600  # after its last refusal a storm is shown no longer
@@ -611,4 +610,4 @@ def _tell_person(tx: Transaction, instance: Session, holder: Session | None, loc
 
 
 def _often(attempt: Attempt) -> str:
-    return f"{attempt.times} times within {duration(SECONDS)}"
+    return f"{attempt.times} times within {duration(STORM_SECONDS)}"

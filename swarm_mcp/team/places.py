@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from swarm_hook_core import git, repository
+from swarm_hook_core import repository
 from swarm_hook_core.lookup import GLOB, plain, storable
 from swarm_hook_core.paths import LONGEST, NO_CASE, key_of
 from swarm_hook_core.process import run
@@ -300,7 +300,7 @@ def _real_host(name: str) -> str:
 
 
 def _asked(tree: Tree, *words: str) -> str:
-    done = git.ask(list(words), tree.top, SECONDS)
+    done = repository.ask(list(words), tree.top, SECONDS)
     if done.code == 0:
         return done.stdout.strip()
     return ""

@@ -7,7 +7,7 @@ client's model.
 import json
 from typing import Any
 
-from swarm_mcp.play import claude_code, codex
+from swarm_mcp.play import makers
 from swarm_mcp.play.models import play
 
 from .client import Call, Client
@@ -16,7 +16,7 @@ from .ground import Ground
 SERVER_START = 4  # seconds that the plugin's MCP server may take on a busy machine
 
 
-class ClaudeCode(claude_code.ClaudeCode, Client):
+class ClaudeCode(makers.ClaudeCode, Client):
     harness = "claude"
     prefix = "CC"
     ready = r"accept edits on"
@@ -55,14 +55,14 @@ class ClaudeCode(claude_code.ClaudeCode, Client):
         return [{"name": "Agent", "input": task}]
 
 
-class Codex(codex.Codex, Client):
+class Codex(makers.Codex, Client):
     harness = "codex"
     prefix = "CODEX"
     ready = r"Ask Codex to do anything|\? for shortcuts"
     compacted = r"[Cc]ontext compacted"
     leave = "/quit"
 
-    def __init__(self, ground: Ground, model: str = codex.Codex.plain_model) -> None:
+    def __init__(self, ground: Ground, model: str = makers.Codex.plain_model) -> None:
         super().__init__(ground)
         self.model = model
 

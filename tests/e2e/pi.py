@@ -5,12 +5,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from swarm_mcp.play import pi
+from swarm_mcp.play import open_clients
 
 from .client import Call, Client
 from .ground import Lacking
 
-MODEL = pi.Pi.model
+MODEL = open_clients.Pi.model
 UNPRICED = "loopback/unpriced"
 
 
@@ -23,7 +23,7 @@ def alone(folder: Path) -> Path:
     return folder
 
 
-class Pi(pi.Pi, Client):
+class Pi(open_clients.Pi, Client):
     harness = "pi"
     prefix = "PI"
     ready = r"scripted"

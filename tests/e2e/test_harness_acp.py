@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from swarm_mcp.agents.harness.permissions import PermissionRequest
+from swarm_mcp.agents.harness.adapter import PermissionRequest
 from swarm_mcp.agents.harness.query import YOLO
 
 from .more import OtherClient, prepared

@@ -15,7 +15,7 @@ import pytest
 from support.requirement import requirement
 
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.claude.adapter import launch
+from swarm_mcp.agents.harness.claude import launch
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.harness import PermissionAsked, PermissionRequest, TextDelta
 

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness import codex_overrides as overrides
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.agents.harness.environment import plugin_folder
 from swarm_mcp.agents.harness.outcome import RunResult
 from swarm_mcp.agents.harness.query import McpServer
 from swarm_mcp.harness import PermissionAsked, PermissionRequest, TextDelta
-from swarm_mcp.play.dialects import Responses
-from swarm_mcp.play.models import Gate, Step, play
+from swarm_mcp.play.models import Gate, Responses, Step, play
 
 from .checks import assert_untouched
 from .clients import Codex

@@ -23,7 +23,7 @@ from swarm_mcp.agents.harness.run import Run
 from swarm_mcp.play.models import Gate, ModelServer, Step, play
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.hs import plugin_files
-from swarm_mcp.runtimes.owned_folder import put
+from swarm_mcp.runtimes.users_file import put_folder
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
@@ -68,7 +68,7 @@ class Place:
 
     def install(self) -> None:
         """Do `swarm-mcp install --client hs`. It needs hs."""
-        put(self.home / ".harness" / "plugins" / "swarm", plugin_files(bundle.contents(self.home / "bundle")))
+        put_folder(self.home / ".harness" / "plugins" / "swarm", plugin_files(bundle.contents(self.home / "bundle")))
 
     def whole_answers(self, provider: str) -> dict[str, str]:
         """Have the harness ask for answers in one piece, as it does for a provider without streaming."""

@@ -10,7 +10,7 @@ from typing import Any
 from explore.process import CLIENT_SECONDS, Process
 from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent
-from swarm_mcp.agents.acp.guard import Guard, Made
+from swarm_mcp.agents.acp_guard import Guard, Made
 from swarm_mcp.domain import SHARED
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.guard.check import refusals

@@ -13,7 +13,7 @@ from typing import Any
 
 from explore.ground import Ground, session_id
 from explore.world import World
-from swarm_hook_core import caller, session_events
+from swarm_hook_core import process, session_events
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.registration import NotRegistered
@@ -81,17 +81,17 @@ class Process:
 
         def demand() -> None:
             if not left[0]:
-                raise caller.Abandoned
+                raise process.Abandoned
             left[0] -= 1
 
         os.environ["SWARM_TRIED_NS"] = str(time.time_ns())
-        caller.answer_for(os.getpid(), os.getppid(), demand)
+        process.answer_for(os.getpid(), os.getppid(), demand)
         try:
             self.hook("PreToolUse", tool, given)
-        except caller.Abandoned:
+        except process.Abandoned:
             self.say("abandoned", tool)
         finally:
-            caller.answer_for(0, 0, None)
+            process.answer_for(0, 0, None)
 
     def write(
         self, name: str, tool: str, text: str = "", leaves: int | None = None, is_formatted: bool = False

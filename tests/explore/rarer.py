@@ -10,7 +10,7 @@ from explore.ground import LEASE as SESSION_SECONDS
 from explore.ground import session_id
 from explore.process import CLIENT_SECONDS, Process
 from swarm_hook_core.hooks import SessionEvent
-from swarm_hook_core.lookup.process_holders import agent_of
+from swarm_hook_core.lookup import hold_agent
 from swarm_hook_core.process import start_time
 from swarm_hook_core.registration import described
 from swarm_mcp.errors import Deadlock, Refused
@@ -177,7 +177,7 @@ def keeps_as_client(me: Process) -> None:
 def holds_as_process(me: Process) -> None:
     """Take a lock that ends with this process, as `hold` does, and release it."""
     with dealer(me) as mine:
-        agent = agent_of(os.getpid(), start_time(os.getpid()), mine.store.here)
+        agent = hold_agent(os.getpid(), start_time(os.getpid()), mine.store.here)
         me.say("binds")
         _hold_in_steps(mine, agent=agent)
 

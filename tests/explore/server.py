@@ -24,7 +24,7 @@ from explore.process import Process, live
 from explore.properties import violations
 from explore.recipes import Plan
 from explore.world import ALL_DONE, EVENTS, KILL, KILLED, World
-from swarm_hook_core import environment, git
+from swarm_hook_core import environment, repository
 from swarm_hook_core import process as spawn
 
 HOUR_NS = 3600 * 10**9  # the ground is made so long before the processes begin, and the judge comes so long afterwards
@@ -113,7 +113,7 @@ class Server:
         """Import all modules that schedules will import, by running each role once here."""
         import_all()
         environment.client_version = lambda _config: "2.1.332"  # no program is asked
-        git.run = stand_in.answers_in(self.ground.work)
+        repository.run = stand_in.answers_in(self.ground.work)
         stand_in.act_for_commands()
         team.unreachable()
         trying.act_for_the_kernel()
@@ -141,7 +141,7 @@ class Server:
         world, shared = self.world, self.world.shared
         world.library.explore_reset(len(plan.roles), plan.seed)
         shared.offset = -HOUR_NS
-        git.run = self._git(plan.roles)
+        repository.run = self._git(plan.roles)
         # at a time that does not depend on the schedule before
         has_git = not roles.NEED_GIT.isdisjoint(plan.roles)
         self.ground.put_back(plan.has_old_turn, has_commit=has_git)
@@ -223,7 +223,7 @@ class Server:
             while True:
                 me = Process(self.world, self.ground, process, self.config)
                 names, level = json.loads(self.world.shared.job)
-                git.run = self._git(names)
+                repository.run = self._git(names)
                 os.environ.pop("SWARM_PROTECT", None)
                 if level != "keep":
                     os.environ["SWARM_PROTECT"] = level

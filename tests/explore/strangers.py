@@ -72,7 +72,7 @@ STRANGERS = {
     "folder_lets_pass": (
         "locks_folder",
         "a hook lets a write pass below a locked folder",
-        f"{HOOKS}/lookup/locks.py",
+        f"{HOOKS}/lookup/__init__.py",
         "self.reader.locks_on([*keys, *over]) + ",
         "self.reader.locks_on(keys) + ",
     ),
@@ -122,7 +122,7 @@ STRANGERS = {
     "hold_outlives": (
         "holds_as_process",
         "a `hold` that was killed keeps its lock",
-        f"{HOOKS}/lookup/process_holders.py",
+        f"{HOOKS}/lookup/__init__.py",
         "    return bool(pid) and place == _place(here) and gone(here, pid, started, here)",
         "    return False",
     ),

@@ -5,7 +5,7 @@ import time
 from types import SimpleNamespace
 
 from explore.process import Process
-from swarm_hook_core import caller
+from swarm_hook_core import process
 from swarm_hook_core.traces import journal
 from swarm_mcp.checker.process import Checker
 from swarm_mcp.store import driver
@@ -28,7 +28,7 @@ class Warm(Checker):
 
         def demand(margin_ns: int = 0) -> None:
             if time.monotonic_ns() > end_ns - margin_ns:
-                raise caller.Abandoned
+                raise process.Abandoned
 
         environment = [b"%s=%s" % pair for pair in os.environb.items()]
         words = {"PreToolUse": "pre_tool_use", "PostToolUse": "post_tool_use"}
@@ -36,7 +36,7 @@ class Warm(Checker):
             parent=os.getppid(), folder=self._me.ground.work, environment=environment, demand=demand)  # fmt: skip
         try:
             return self.result(request)[1]  # type: ignore[arg-type]
-        except caller.Abandoned:  # its process ends
+        except process.Abandoned:  # its process ends
             self._me.say("abandoned", event)
             self._is_running = journal.is_kept = False
             os.environ["SWARM_TRIED_NS"] = str(began_ns)

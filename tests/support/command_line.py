@@ -1,8 +1,9 @@
 """The command line as the verbs declare it, for tests that go through all of it."""
 
-from swarm_mcp.cli.verbs import all_verbs, verb_named
+from swarm_mcp import contributions
+from swarm_mcp.cli.arguments import verb_named
 
-VERBS = all_verbs()
+VERBS = contributions.verbs()
 
 
 def option(name: str, value: object) -> list[str]:

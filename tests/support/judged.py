@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from support.fixtures import Ground
+from swarm_hook_core.collisions import judge
 from swarm_hook_core.lookup import Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.shell.collision import judge
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.state import store_path
 from swarm_mcp.store.lock_request import request

@@ -36,7 +36,7 @@ class Caller:
             self.row = join(store, folder, f"identity:p {runtime}", runtime=runtime, session_id=self.session_id)
         self.env_file = Path(os.environ["HOME"]) / f"env-{self.session_id}"
         if runtime == "codex":
-            monkeypatch.setattr("swarm_hook_core.kernel.statement._shell", lambda: "bash")
+            monkeypatch.setattr("swarm_hook_core.kernel.planning._shell", lambda: "bash")
             monkeypatch.setattr("swarm_hook_core.environment.client_version", lambda config: "0.169.0")
         elif wired:
             self.wire(monkeypatch)

@@ -14,9 +14,18 @@ from pathlib import Path
 from types import ModuleType
 
 from support.checkouts import AMPLE
-from swarm_hook_core import clock, coordinator, environment, lease_renewal, pattern_match, session_events
+from swarm_hook_core import (
+    clock,
+    collisions,
+    coordinator,
+    environment,
+    registration,
+    session_events,
+    session_memory,
+    wildcards,
+)
 from swarm_hook_core.lookup import glance, sqlite
-from swarm_hook_core.shell import collision, walk
+from swarm_hook_core.shell import walk
 from swarm_hook_core.shell.programs import archives, searches
 from swarm_hook_core.shell.programs.git import listings
 from swarm_hook_core.stakes import owners, stash
@@ -28,11 +37,11 @@ from swarm_hook_core.watching import watch
 # Seconds on the clock, not of processor time, after which a check goes on without an answer.
 HURRY: dict[ModuleType, str] = {
     **dict.fromkeys(
-        (elsewhere, environment, coordinator, listings, pattern_match, movement, searches, stash, whole_writes),
+        (elsewhere, environment, coordinator, listings, movement, searches, stash, whole_writes),
         "SECONDS",
     ),
     archives: "LISTING_SECONDS",
-    collision: "GIT_SECONDS TREE_SECONDS",
+    collisions: "GIT_SECONDS TREE_SECONDS",
     file_changes: "SECONDS LINES_SECONDS",
     owners: "SECONDS SECONDS_TO_SHOW",
     pruning: "GIT_SECONDS",
@@ -40,6 +49,7 @@ HURRY: dict[ModuleType, str] = {
     transcript: "MOST_SECONDS",
     watch: "KEEPING_SECONDS PATTERN_SECONDS",
     sqlite: "GIT_SECONDS",
+    wildcards: "SEARCH_SECONDS",
 }  # fmt: skip
 
 # What only processes meet besides: the start of one's session, a store that others write, and processor time.
@@ -47,8 +57,9 @@ PROCESSES: dict[ModuleType, str] = {
     **dict.fromkeys((lines, steps, glance), "SECONDS"),
     clock: "SECONDS",
     glance: "BUSY_SECONDS",
-    lease_renewal: "TELL_SECONDS",
-    session_events: "START_SECONDS START_PATIENCE TURN_SECONDS TURN_PATIENCE END_SECONDS END_PATIENCE DEADLINE_SECONDS",
+    session_memory: "TELL_SECONDS",
+    session_events: "START_SECONDS START_PATIENCE TURN_SECONDS TURN_PATIENCE END_SECONDS END_PATIENCE",
+    registration: "DEADLINE_SECONDS PATIENCE",
     walk: "SECONDS SECONDS_TO_PARSE",
 }
 

@@ -5,13 +5,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from swarm_mcp.agents.harness.adapter import HarnessAdapter
-from swarm_mcp.agents.harness.child import StopRequest
+from swarm_mcp.agents.harness.child import RunAttempt, StopRequest
 from swarm_mcp.agents.harness.conclusion import announced, concluded, error_in, is_unknown_session
 from swarm_mcp.agents.harness.events import Event, Ledger
 from swarm_mcp.agents.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.agents.harness.record import EventSink
-from swarm_mcp.agents.harness.run_attempt import RunAttempt
 
 NO_COST = Cost()
 

@@ -95,8 +95,8 @@ def argv(runtime: str, hook: str) -> list[str]:
 _PATIENT = f"""
 import os, runpy, sys
 sys.path.insert(0, {str(ROOT)!r})
-from swarm_hook_core import lease_renewal, session_events
-lease_renewal.TELL_SECONDS = 240.0
+from swarm_hook_core import session_events, session_memory
+session_memory.TELL_SECONDS = 240.0
 session_events.START_SECONDS = session_events.TURN_SECONDS = session_events.END_SECONDS = 240.0
 session_events.START_PATIENCE = session_events.TURN_PATIENCE = session_events.END_PATIENCE = 120.0
 del sys.argv[0]

@@ -15,10 +15,9 @@ from documents.clients_table import with_tables
 from support.command_line import flags_of
 from support.world import World
 
-from swarm_mcp import contributes
-from swarm_mcp.cli.arguments import parse
-from swarm_mcp.cli.verbs import NOUNS, called, is_verb, verb_named
-from swarm_mcp.cli.verbs import words_of as verbs_words_of
+from swarm_mcp import contributions
+from swarm_mcp.cli.arguments import NOUNS, called, is_verb, parse, verb_named
+from swarm_mcp.cli.arguments import words_of as verbs_words_of
 from swarm_mcp.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,7 +146,7 @@ def made(name: str, code: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_the_verb_that_the_page_shows_works(world: World, monkeypatch: pytest.MonkeyPatch):
     made("page_count", shown_code("adding-a-verb.md"), monkeypatch)
-    monkeypatch.setitem(contributes.VERBS, "count", "page_count")
+    monkeypatch.setitem(contributions.VERBS, "count", "page_count")
     me = world.session()
     world.lock(me, "notes.md")
     assert world.swarm("count", as_=me).json == {"count": 1}

@@ -19,7 +19,7 @@ CORE, OURS = "swarm_hook_core.", "swarm_mcp."
 FIGURES = [
     ("SPEC.md", "for a busy store, in a check | 1 s; 0.12 s in the 30 s after a wait in vain",
      {CORE + "lookup.glance.SECONDS": 1, CORE + "lookup.glance.BUSY_SECONDS": 0.12, CORE + "lookup.glance.IN_VAIN_SECONDS": 30}),
-    ("SPEC.md", "for the coordinator, in a check | 0.2 s", {CORE + "session_events.DEADLINE_SECONDS": 0.2}),
+    ("SPEC.md", "for the coordinator, in a check | 0.2 s", {CORE + "registration.DEADLINE_SECONDS": 0.2}),
     ("SPEC.md", "10 ms of processor time, imports apart", {CORE + "clock.SECONDS": 0.01}),
     ("SPEC.md", "for git's answers | 0.5 s; about a person's work 2 s",
      {CORE + "traces.file_changes.SECONDS": 0.5, CORE + "stakes.owners.SECONDS": 2}),
@@ -64,8 +64,8 @@ FIGURES = [
     ("docs/uncommitted-work.md", "more than 100 files of one call", {CORE + "traces.turn_files.MOST_FILES": 100}),
     ("docs/uncommitted-work.md", "binary files, over 50 files", {CORE + "traces.rewinds.MOST": 50}),
     ("docs/uncommitted-work.md", "two makers within three seconds", {CORE + "stakes.stash.TOGETHER_SECONDS": 3}),
-    ("docs/locks.md", "At the third denial of one file within five minutes", {CORE + "repeated_denials.MANY": 3}),
-    ("docs/locks.md", "At the tenth the session is told to stop", {CORE + "repeated_denials.PERSON": 10}),
+    ("docs/locks.md", "At the third denial of one file within five minutes", {CORE + "denial.MANY": 3}),
+    ("docs/locks.md", "At the tenth the session is told to stop", {CORE + "denial.PERSON": 10}),
     ("docs/team.md", "the short lease of its copy (5 s)", {OURS + "team.protocol.MIRROR_LEASE": 5}),
     ("docs/team.md", "`lock` says so within 2 s", {OURS + "team.agent_client.REACH_SECONDS": 2}),
 ]  # fmt: skip

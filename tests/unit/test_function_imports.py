@@ -13,7 +13,7 @@ PACKAGE = ROOT / "swarm_mcp"
 OPTIONAL = {"ctypes", "curses", "fcntl", "keyring", "pwd", "readline", "rich", "textual"}
 REASONS = {
     "hook processes and short commands load the module": """
-        answers/size cli/arguments cli/command cli/commands/sessions cli/locking cli/main cli/output cli/verbs
+        answers/size cli/arguments cli/command cli/commands/sessions cli/locking cli/main cli/output
         folders hooks/session_hooks hooks/protection_watch installation runtimes/__init__ runtimes/user_settings
         sessions/acting start store/__init__ store/cleanup store/database store/driver store/grants store/values
         store/lock_listing store/messages store/reactions store/runs store/sessions
@@ -24,11 +24,10 @@ REASONS = {
         agents/tools changes/tools server/app server/service
     """,
     "each worker has a supervisor, which needs no event loop": """
-        agents/harness/servers agents/harness/events agents/harness/permissions agents/harness/record
-        agents/harness/run
+        agents/harness/adapter agents/harness/events agents/harness/record agents/harness/run
+        agents/harness/servers
     """,
-    "a worker needs the library for few of its calls": "agents/harness/registry agents/harness/adapter",
-    "the names of a public package are loaded when they are asked for": "agents/harness/__init__",
+    "a worker needs the library for few of its calls": "agents/harness/adapter agents/harness/registry",
     "the doctor finds broken libraries, and plays clients only if asked": "doctor/own_checks cli/commands/doctor",
     "psycopg, pygls or starlette may be missing": """
         team/agent team/verb team/standing view/commands

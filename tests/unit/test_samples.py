@@ -8,7 +8,7 @@ from documents.python_programs import programs
 from support.fixtures import Ground
 from support.toolbox import TOOLS, Hands
 
-from swarm_mcp import contributes
+from swarm_mcp import contributions
 
 HELD = ("a/one", "a/two", "ab")  # the locks of a session
 
@@ -25,7 +25,7 @@ def samples(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> dict[str, Module
 
 
 def test_the_sample_of_a_verb_counts(ground: Ground, samples: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(contributes.VERBS, "count", "count_verb")
+    monkeypatch.setitem(contributions.VERBS, "count", "count_verb")
     me = ground.session("me")
     for file in HELD:
         ground.lock(me, f"{ground.scope}/{file}")

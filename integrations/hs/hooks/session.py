@@ -112,7 +112,7 @@ def _source() -> str:
 def _greeting_file() -> str:
     from harness_call import core, session_id
 
-    from swarm_hook_core.scratch import folder_of
+    from swarm_hook_core.session_memory import folder_of
 
     return os.path.join(folder_of(core.config, session_id()), GREETING)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from swarm_hook_core.shell.inline import python_library as library
 from swarm_hook_core.shell.inline.effects import CodeEffects, TooLong
-from swarm_hook_core.shell.inline.python_functions import ANYTHING, path_attribute
 from swarm_hook_core.shell.inline.python_library import call_method
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
+    ANYTHING,
     MOST,
     Function,
     LibraryName,
@@ -28,6 +28,7 @@ from swarm_hook_core.shell.inline.python_values import (
     is_plain,
     item_of,
     operate,
+    path_attribute,
     put,
     same,
     spread,

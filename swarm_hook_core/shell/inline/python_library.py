@@ -11,22 +11,20 @@ import os
 from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
-from swarm_hook_core.shell.inline.python_functions import (
-    ANYTHING,
-    GIVES,
-    globbed,
-    method_of_value,
-    path_function,
-    path_method,
-)
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
+    ANYTHING,
+    GIVES,
     Arguments,
     Database,
     LibraryName,
     OpenFile,
     Path,
     Unknown,
+    globbed,
+    method_of_value,
+    path_function,
+    path_method,
     path_of,
     text_of,
     truth,

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.paths import contains
-from swarm_hook_core.shell import files
 from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.files import admits_pattern
 from swarm_hook_core.shell.model import Admits, absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.words import text_braces
 
@@ -33,18 +33,22 @@ def maybe(call: Call, word: str) -> None:
 
 
 def seen(call: Call, word: str) -> str | None:
-    """Call `landing.seen` for the command's folder."""
-    return files.seen(call.folder, word)
+    """Return the absolute path of `word`, or None if it has marks or the folder of the command is unknown."""
+    if word:
+        return absolute(call.folder, word)
+    return None
 
 
 def is_folder(call: Call, word: str) -> bool:
     """Return True if `word` names a folder on the disk."""
-    return files.is_folder(call.folder, word)
+    path = seen(call, word)
+    return path is not None and os.path.isdir(path)
 
 
 def is_file(call: Call, word: str) -> bool:
     """Return True if `word` names something on the disk that is no folder."""
-    return files.is_file(call.folder, word)
+    path = seen(call, word)
+    return path is not None and os.path.lexists(path) and not os.path.isdir(path)
 
 
 def is_remote(word: str) -> bool:
@@ -54,8 +58,24 @@ def is_remote(word: str) -> bool:
 
 
 def targets(call: Call, source: str, dest: str, inside: bool | None = None) -> list[str]:
-    """Call `landing.targets` for the command's folder."""
-    return files.targets(call.folder, source, dest, inside)
+    """Return the words that a program would write if it puts `source` at or into `dest`.
+
+    `inside`: True if `dest` is a folder that it goes into, False if `dest` is the new name, None if the disk decides. A
+    `dest` that does not exist may be made by the same command line: then both words are returned.
+    """
+    name = os.path.basename(source.rstrip("/")) or source  # as cp and mv find it: slashes at the end do not count
+    within = name
+    if dest:
+        within = dest.rstrip("/") + "/" + name
+    if name in (".", ".."):
+        within = dest
+    if inside is None and (dest.endswith("/") or is_folder(call, dest)):
+        inside = True
+    if inside:
+        return [within]
+    if inside is not None or within == dest or is_file(call, dest) or not is_known(dest):
+        return [dest]
+    return [dest, within]
 
 
 def put(
@@ -279,9 +299,9 @@ def matching(pattern: str, folder: str) -> Admits:
 
     `folder`: the absolute folder of a relative pattern.
     """
-    from swarm_hook_core.shell.globs import admits
-
-    choices = [admits(os.path.normpath(os.path.join(folder, one)), "/", ("globstar",)) for one in text_braces(pattern)]
+    choices = [
+        admits_pattern(os.path.normpath(os.path.join(folder, one)), "/", ("globstar",)) for one in text_braces(pattern)
+    ]
 
     def matches(path: str) -> bool | None:
         answers = [choice(path) for choice in choices]

@@ -22,7 +22,7 @@ Options stand first: spellings with commas between them (letters after one dash 
   =CHANGED    a file that is made or added to     =IN      the folder of INSTEAD and of all targets
   =INSTEAD    as =FILE, and replaces the row's other effects (except ``+`` cases)
 An option without a mark is known, and has no effect. An undeclared option is judged by its name: `-o`, `--output`,
-`--report-dir` name outputs, `--fix` alone makes a guess (see ``undeclared``).
+`--report-dir` name outputs, `--fix` alone makes a guess (see ``engine``).
 
 Then, in any order:
   onedash     long options have one dash          valued   undeclared options take a value as well
@@ -141,9 +141,9 @@ true false test [: reads language listers.silent
 grep egrep fgrep ggrep zgrep rg ag ack: reads language searches.grep
 find gfind: ends language searches.find
 fd fdfind: ends language searches.fd
-xargs gxargs: ends language xargs.xargs
-parallel: ends language xargs.parallel
-entr: ends language xargs.entr
+xargs gxargs: ends language searches.xargs
+parallel: ends language searches.parallel
+entr: ends language searches.entr
 bash sh zsh dash ksh ash fish: ends language interpreters.shell
 python python3 python2 pypy pypy3 ipython: language interpreters.python
 node nodejs tsx ts-node ruby php lua luajit: language interpreters.scanned

@@ -413,7 +413,7 @@ def _act(noted: JournalNotes, entry: Entry, looks: Collection[int], is_known: bo
     is_once = entry.kind in ("wrote", "will") and entry.tool not in SHELL
     is_ended = end_ns < float("inf") and (end_ns == look_ns or ends.is_noted(end_ns))
     if not is_ended and not is_known:
-        told_ns = noted.logs.end_of(entry.agent, entry.at_ns)
+        told_ns = noted.logs.of(entry.agent).end_of(entry.at_ns)
         if told_ns:
             end_ns, is_ended = min(end_ns, told_ns), True
     late_ns = end_ns
@@ -421,7 +421,7 @@ def _act(noted: JournalNotes, entry: Entry, looks: Collection[int], is_known: bo
         late_ns = min(end_ns, entry.at_ns + OWN_NS)
     act = Act(author, end_ns, late_ns, is_once, entry.kind in ("wrote", "will"), is_ended)
     if entry.tool in SHELL:
-        act.end_ns = max(end_ns, noted.logs.end_apart(entry.agent, entry.at_ns))
+        act.end_ns = max(end_ns, noted.logs.of(entry.agent).end_apart(entry.at_ns))
         act.is_long = act.end_ns > late_ns and (act.end_ns > end_ns or not is_ended)
     return act
 

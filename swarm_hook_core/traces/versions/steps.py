@@ -285,7 +285,7 @@ class History:
         if given is None:
             return None
         for one in self._notes.versions(path):
-            is_kept = one.journal == name and one.is_whole and one.exists
+            is_kept = one.journal == name and one.has_content
             if is_kept and given.first_ns <= one.at_ns <= given.last_ns:
                 return one.content()
         return None

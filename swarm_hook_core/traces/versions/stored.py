@@ -37,8 +37,10 @@ class Version:
     """One version of a file.
 
     path       of the kept copy
+    file       path of the file, empty if the copy's name is too short for it
     journal    file name of the journal of the session that kept it
     at_ns      time of its entry there
+    mark       in its name, empty for a session's first version of the file
     is_look    True if it was kept after a write, not before one
     is_after   True if that look was at the end of the call
     is_lost    True if it was kept for `swarm-mcp restore` alone: not one of the file's versions
@@ -46,10 +48,13 @@ class Version:
     exists     False: there was no file
     mode       permissions of the file, without the owner's right to write
     facts      Facts of a locked file; None for others
+    found      the copy's state on the disk
     """
 
     __slots__ = (
         "path",
+        "file",
+        "mark",
         "journal",
         "at_ns",
         "is_look",
@@ -60,23 +65,33 @@ class Version:
         "mode",
         "facts",
         "size",
-        "times",
+        "found",
     )
 
     def __init__(self, path: str, found: os.stat_result):
         self.path = path
-        _file, mark, at_ns = read_name(os.path.basename(path))
+        self.file, self.mark, at_ns = read_name(os.path.basename(path))
         self.journal = os.path.basename(os.path.dirname(path))
         self.at_ns = at_ns or found.st_mtime_ns
-        self.is_look = mark in (LOOK, AFTER)
-        self.is_after = mark == AFTER
-        self.is_lost = mark == LOST
-        self.facts = facts_in(os.path.basename(path)) if mark == LOST else None
+        self.is_look = self.mark in (LOOK, AFTER)
+        self.is_after = self.mark == AFTER
+        self.is_lost = self.mark == LOST
+        self.facts = facts_in(os.path.basename(path)) if self.is_lost else None
         self.mode = stat.S_IMODE(found.st_mode)
         self.exists = self.mode != NO_FILE
         self.is_whole = not self.exists or bool(self.mode & CONTENT and not self.mode & 0o200)
         self.size = found.st_size
-        self.times = (found.st_atime_ns, found.st_mtime_ns)
+        self.found = found
+
+    @property
+    def kept_at(self) -> float:
+        """The time at which it was kept, or noted last (Unix seconds)."""
+        return max(self.found.st_mtime, self.found.st_ctime)
+
+    @property
+    def has_content(self) -> bool:
+        """True if a whole content was kept."""
+        return self.exists and self.is_whole
 
     def content(self) -> bytes:
         """Return the content, empty if there was no file. Raises OSError if it is gone."""
@@ -86,7 +101,7 @@ class Version:
         try:
             data = read_all(handle, self.size)
             if not _KEEPS_ATIME:
-                os.utime(self.path, ns=self.times)
+                os.utime(self.path, ns=(self.found.st_atime_ns, self.found.st_mtime_ns))
             return data
         finally:
             os.close(handle)
@@ -123,7 +138,7 @@ def contents_of(path: str) -> list[Version]:
     """
     places = names_in(kept_dir(""))
     found = [one for place in places for one in _all_of(place, path, names_in(kept_dir(place)))]
-    return sorted((one for one in found if one.is_whole and one.exists), key=lambda one: -one.at_ns)
+    return sorted((one for one in found if one.has_content), key=lambda one: -one.at_ns)
 
 
 def contents_below(folder: str) -> dict[str, list[Version]]:
@@ -165,10 +180,10 @@ def kept_by(place: str, name: str) -> Iterator[tuple[str, Version]]:
     names = names_in(folder)
     long_paths: dict[str, str] | None = None
     for one in names:
-        path, mark, _at_ns = read_name(one)
         version = version_at(os.path.join(folder, one))
-        if mark == MERGED or version is None:
+        if version is None or version.mark == MERGED:
             continue
+        path = version.file
         if not path:
             if long_paths is None:
                 long_paths = _long_paths(place, name, names)

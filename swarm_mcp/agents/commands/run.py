@@ -16,10 +16,10 @@ from swarm_mcp.agents.harness.adapter import HarnessAdapter, left_out, require_p
 from swarm_mcp.agents.harness.conclusion import fits
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.membership import Membership, RunRow
-from swarm_mcp.agents.harness.narration import Narrator, Told
+from swarm_mcp.agents.harness.narration import Narrator, Told, changes_in_words, named_of
 from swarm_mcp.agents.harness.outcome import UNSUPPORTED, Cost, RunResult, Unsupported, answer_text
 from swarm_mcp.agents.harness.prompting import filled, template_values, with_system_prompt
-from swarm_mcp.agents.harness.query import Query, build_config, parse_json, query_of
+from swarm_mcp.agents.harness.query import Query, build_config, parse_json, parse_object, query_of
 from swarm_mcp.agents.harness.query_types import checked
 from swarm_mcp.agents.harness.registry import command_of
 from swarm_mcp.agents.harness.run import Run, ended_by_signals
@@ -43,7 +43,8 @@ from swarm_mcp.cli.arguments import (
 from swarm_mcp.cli.output import complain, encodable, refused, say_text, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.words import clause, count, dollars, span
-from swarm_mcp.domain import CANCEL, new_id
+from swarm_mcp.domain import CANCEL, ENDED, new_id
+from swarm_mcp.domain import Run as RunRecord
 from swarm_mcp.errors import Refused, SwarmError, UsageError
 from swarm_mcp.folders import clean, here, scope_of
 from swarm_mcp.runtimes import started_by
@@ -669,3 +670,57 @@ class WatchedRun:
         """Take the line of totals away."""
         if self._live:
             self._live.close()
+
+
+# The outcome of a worker's task in lines for people: report, changes, tests, cost.
+
+
+def report_lines(result: str | None) -> list[str]:
+    """Return the lines of a task's result: one for each part of a report (``complete_task``), else its own lines."""
+    text = (result or "").strip()
+    if not text:
+        return []
+    report = parse_object(text)
+    if not isinstance(report.get("summary"), str):
+        return text.split("\n")
+    lines = [*report["summary"].strip().split("\n")]
+    files, followups = _texts(report.get("files_changed")), _texts(report.get("followups"))
+    if files:
+        lines.append(f"files it names: {named_of(files)}")
+    tests = report.get("tests")
+    if not isinstance(tests, list):
+        tests = []
+    for test in tests:
+        if isinstance(test, dict):
+            notes = clause(" ({})", test.get("notes"))
+            lines.append(
+                f"tests {test.get('status') or 'unknown'}: {test.get('command') or '(unknown command)'}{notes}"
+            )
+    return [*lines, *(f"left to do: {text}" for text in followups)]
+
+
+def run_lines(row: RunRecord) -> list[str]:
+    """Return lines on the changes, duration and cost of a run; unknown parts are left out."""
+    if row.state != ENDED:
+        return [f"its worker has not ended yet; swarm-mcp worker logs {short(row.id)} -f"]
+    result = row.result or {}
+    lines = changes_in_words(result.get("changes"))
+    return [*lines, f"{_taken(row, result)}; swarm-mcp worker logs {short(row.id)}"]
+
+
+def _taken(row: RunRecord, result: dict[str, Any]) -> str:
+    usage = row.usage or {}
+    known = (("input", "in"), ("output", "out"), ("cached", "cached"))
+    tokens = [f"{usage[name]} tokens {words}" for name, words in known if isinstance(usage.get(name), int)]
+    took, parts = result.get("duration_ms"), []
+    if isinstance(took, (int, float)):
+        parts.append(f"took {span(took / 1000)}")
+    if row.model:
+        parts.append(row.model)
+    return ", ".join([*parts, *tokens, f"cost {dollars(row.cost_usd)}"])
+
+
+def _texts(found: object) -> list[str]:
+    if not isinstance(found, list):
+        return []
+    return [text for text in found if isinstance(text, str)]

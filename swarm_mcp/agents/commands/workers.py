@@ -22,7 +22,7 @@ from swarm_mcp.agents.dispatch.request import NO_YOLO
 from swarm_mcp.agents.dispatch.standing import StandingWorker
 from swarm_mcp.agents.dispatch.supervision import supervise
 from swarm_mcp.agents.harness.query import YOLO
-from swarm_mcp.agents.loop import agent, commands, tools
+from swarm_mcp.agents.loop import agent, tools
 from swarm_mcp.agents.loop.settings import LoopSettings
 from swarm_mcp.answers.people import short
 from swarm_mcp.cli.arguments import (
@@ -37,12 +37,12 @@ from swarm_mcp.cli.arguments import (
     Usage,
     Word,
     choice,
+    retired,
     verb,
 )
 from swarm_mcp.cli.output import answer as print_answer
 from swarm_mcp.cli.output import complain, say, say_text, show
 from swarm_mcp.cli.progress import Progress
-from swarm_mcp.cli.verbs import retired
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain import DONE, FAILED, TYPES, Task
 from swarm_mcp.errors import Refused, SwarmError, UsageError
@@ -209,7 +209,7 @@ def loop(args: Arguments) -> int:
     words = list(args.words) or ["agent"]
     name = words[0]
     if name in _INNER and len(words) > 1:
-        return int(getattr(commands, name)(words[1:]))
+        return int(getattr(agent, name)(words[1:]))
     if retired("loop", [name]):
         raise UsageError(retired("loop", [name]))
     if name == "version":
@@ -237,20 +237,20 @@ def _agent(name: str, words: list[str], args: Arguments) -> int:
 
 
 def _beside(name: str, words: list[str]) -> int:
-    loop = commands.prepared()
-    path = commands.override(name, loop)
+    loop = agent.prepared()
+    path = agent.override(name, loop)
     if path:
         return _become(path, words)
     if name == "session":
-        lines = commands.show_session(words)
+        lines = agent.show_session(words)
     else:
-        lines = {"tools": commands.show_tools, "hooks": commands.show_hooks, "help": commands.show_help}[name](loop)
+        lines = {"tools": agent.show_tools, "hooks": agent.show_hooks, "help": agent.show_help}[name](loop)
     say_text("\n".join(lines))
     return 0
 
 
 def _become(path: str, words: list[str]) -> int:
-    return int(commands.execute(path, words, commands.prepared()))
+    return int(agent.execute(path, words, agent.prepared()))
 
 
 # ``swarm-mcp worker poll``: a standing worker.

@@ -16,16 +16,24 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from swarm_hook_core.process import ancestors, start_time
 from swarm_hook_core.untrusted_text import token
-from swarm_mcp.agents.dispatch.dispatch_task import DispatchTask, assigned_worker, find_or_make, instruct
+from swarm_mcp import contributions
+from swarm_mcp.agents.dispatch.processes import named_task
 from swarm_mcp.agents.dispatch.request import (
+    GENERALIST,
     DispatchRequest,
+    Parent,
     PublicTexts,
     SpawnFailed,
+    Work,
     WorkerCommand,
     WorkerSpec,
     as_before,
     checked,
+    decide,
+    provider_of,
+    public_text,
     public_texts,
     require_gateway,
     require_own_limits,
@@ -33,12 +41,28 @@ from swarm_mcp.agents.dispatch.request import (
     spawner,
     worker_command,
 )
-from swarm_mcp.domain import OPEN, PAUSED, RESUME, TERMINAL, Lock, Session, new_id
+from swarm_mcp.domain import (
+    DETACHED,
+    OPEN,
+    PAUSED,
+    REMOTE,
+    RESUME,
+    RUN_RUNTIME,
+    TERMINAL,
+    Lock,
+    Session,
+    Task,
+    new_id,
+    of_task,
+)
 from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.folders import clean
 from swarm_mcp.locking.acquisition import reserve
+from swarm_mcp.panes import deliver
+from swarm_mcp.sessions.acting import NO_AGENTS
 from swarm_mcp.store import Store, runs
 from swarm_mcp.store.messages import may_meet, name_of
+from swarm_mcp.store.values import entry_in
 
 # The wait of a dispatch's requester for the end of the task.
 
@@ -108,6 +132,24 @@ class Planned(NamedTuple):
     cwd: str
     texts: PublicTexts
     warnings: tuple[str, ...] = ()
+
+
+class DispatchTask(NamedTuple):
+    """The task and its circumstances.
+
+    key        equal for equal dispatches
+    message    the worker's instructions; a task resumed without new ones keeps its earlier ones
+               `public_message` is the same without secrets
+    decision   the decision about the work tracker for a new task; empty for an old one
+    worker     a live session that could take it, None without one
+    """
+
+    task: Task
+    key: str
+    message: str
+    public_message: str
+    decision: dict[str, Any] = {}
+    worker: Session | None = None
 
 
 class Starting(NamedTuple):
@@ -227,7 +269,7 @@ def _begin(store: Store, state: Planned) -> Starting | Answered:
     requester, request = state.requester, state.request
     if request.spawn:
         require_own_limits(store, requester, request)
-    work = find_or_make(store, requester, request, state.texts)
+    work = _find_or_make(store, requester, request, state.texts)
     if work.task.status in TERMINAL:
         return _answered(state, work, "already_terminal")
     worker = _worker_of(store, state, work) or work.worker  # a forced start has looked for none
@@ -333,10 +375,13 @@ def _next(store: Store, state: State) -> State | None:
 
 
 def _worker_of(store: Store, plan: Planned, work: DispatchTask) -> Session | None:
-    """Return the live session that has the task, unless the request forces a start."""
-    if plan.request.force_spawn:
+    """Return the live session that has the task, as far as the requester may meet it, unless a start is forced."""
+    if plan.request.force_spawn or not work.task.assignee:
         return None
-    return assigned_worker(store, plan.requester, work.task)
+    row = store.instances.live(work.task.assignee)
+    if row and may_meet(plan.requester.label, row.label):
+        return row
+    return None
 
 
 def _reread(store: Store, plan: Planned, work: DispatchTask) -> DispatchTask:
@@ -352,8 +397,16 @@ def _reserved(store: Store, plan: Planned, work: DispatchTask, worker: Session) 
 
 
 def _instruct(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> dict[str, Any]:
-    nudge, force = plan.request.nudge, plan.request.force
-    return instruct(store, plan.requester, worker, work.task, work.message, work.public_message, nudge, force)
+    """Leave the instructions in the worker's inbox and wake it; once only, while they lie there unread.
+
+    The inbox has them without secrets, as a supervisor writes them down. A supervised worker received the instructions
+    when it was started, and gets only new ones. Returns the way the worker was woken (``panes.deliver``).
+    """
+    requester, task_id = plan.requester, work.task.id
+    content = of_task(task_id, work.message)
+    had_them_read = store.runs.of_instance(worker.id) is not None
+    store.messages.hand_over(requester, worker.id, content, of_task(task_id, work.public_message), had_them_read)
+    return deliver(store, requester, worker.id, content, plan.request.nudge, plan.request.force)
 
 
 def _handed_over(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> Answered:
@@ -419,3 +472,154 @@ def _answered(plan: Planned, work: DispatchTask, status: str, **more: Any) -> An
     if work.decision:
         answer["promotion"] = {"decision": work.decision}
     return Answered(plan, answer)
+
+
+# ------------------------------------------------------- the task and a live worker
+
+TRIES = 3  # attempts to name an assignee, since it may leave at that moment
+
+
+def _find_or_make(store: Store, requester: Session, request: DispatchRequest, texts: PublicTexts) -> DispatchTask:
+    """Return the task of a dispatch by `requester` (its row), made if it does not exist. Raises Refused."""
+    if request.resume:
+        # The task that is to go on
+        task = named_task(store, requester, request.resume)
+        key = task.idempotency_key or f"task:{task.id}"
+        if request.message:
+            return DispatchTask(task, key, request.message, texts.message)
+        message = task.description or task.title
+        return DispatchTask(task, key, message, public_text(message))
+    key = request.key(requester, contributions.react(contributions.REPOSITORY_NAME, store, requester.scope) or "")
+    decision = decide(_facts(store, requester, request))
+    spec = {
+        "type": request.type,
+        "title": texts.title,
+        "description": texts.description,
+        "files": list(request.files),
+        "priority": request.priority,
+        "depends_on": list(request.depends_on),
+        "idempotency_key": key,
+        "parent_task_id": request.parent_task_id,
+        "approval_required": request.approval_required,
+    }
+    if decision["promote"]:
+        spec.update(tracker_required=True, tracker_provider=decision["provider"])
+    made, worker = _requested(store, requester, request, spec)
+    task = Task(made["task"])
+    _link_tracker_entry(store, requester, request, decision, task)
+    return DispatchTask(task, key, request.message, texts.message, {} if made["existing"] else decision, worker)
+
+
+def _requested(
+    store: Store, requester: Session, request: DispatchRequest, spec: dict[str, Any]
+) -> tuple[dict[str, Any], Session | None]:
+    """Return the answer to the task's request, and the live worker that became its assignee."""
+    for attempt in range(1, TRIES + 1):
+        worker = _find_worker(store, requester, request)
+        try:
+            # No notice: the instructions follow, with more to say, and the next dispatch brings them if not this.
+            return store.tasks.request(requester, {**spec, "assignee": worker and worker.id}, notify=False), worker
+        except Refused:
+            if attempt == TRIES or worker is None or store.instances.live(worker.id):
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+# Runtimes of sessions that are no agents, or that have their one task already.
+BUSY_RUNTIMES = (*NO_AGENTS, RUN_RUNTIME)
+
+
+def _find_worker(store: Store, requester: Session, request: DispatchRequest) -> Session | None:
+    """Return the first live session with the wanted role, else the first generalist, else None.
+
+    Sessions of this machine come before those of others. A request with options for a new worker passes all of them
+    over.
+    """
+    if request.force_spawn or request.wants_new_worker:
+        return None
+    everybody = store.instances.on_all_machines(requester.scope)
+    sessions = [row for row in everybody if row.runtime != REMOTE]
+    runs = store.runs.live(requester.scope)
+    busy = {run.instance_id for run in runs}  # a supervised worker has one task and ends with it
+    here = store.here
+    agents = [row for row in sessions if row.runtime not in NO_AGENTS]
+    found = {(row.client_pid, row.client_start) for row in agents if row.client_pid and row.host == here}
+    starters = found | {(run.supervisor_pid, run.supervisor_start) for run in runs if run.host == here}
+    peers = [
+        row
+        for row in sessions
+        if row.id != requester.id
+        and row.id not in busy
+        and row.runtime not in BUSY_RUNTIMES
+        and may_meet(requester.label, row.label)
+    ]
+    elsewhere = [row for row in everybody if _is_free_elsewhere(row) and may_meet(requester.label, row.label)]
+    # A session without a role on another machine is a person's own work.
+    for rows, roles in (
+        (peers, (request.role,)),
+        (elsewhere, (request.role,)),
+        (peers, ("", GENERALIST)),
+        (elsewhere, (GENERALIST,)),
+    ):
+        for row in rows:
+            if token(row.label or "", "role") in roles and not _was_started_by(row, starters, store.here):
+                return row
+    return None
+
+
+def _is_free_elsewhere(row: Session) -> bool:
+    """Return True for an agent's session on another machine without a task for life, judging by its label."""
+    label = row.label or ""
+    is_agent = token(label, "origin") not in NO_AGENTS and DETACHED not in label.split()
+    return row.runtime == REMOTE and is_agent and not token(label, "run")
+
+
+def _was_started_by(row: Session, starters: set[tuple[int | None, str | None]], here: str) -> bool:
+    """Return True if an agent, or a run, has started this session: it works for that one, and ends when it is done."""
+    if not row.client_pid or row.host != here:
+        return False
+    pids = {pid for pid, _started in starters}
+    return any(pid in pids and (pid, start_time(pid)) in starters for pid in ancestors(below=row.client_pid))
+
+
+def _facts(store: Store, requester: Session, request: DispatchRequest) -> Work:
+    """The facts of the promotion decision."""
+    configured = store.tracker.of(requester)
+    if configured:
+        value = configured["value"]
+    else:
+        value = None
+    provider = provider_of(value)
+    if request.parent_task_id:
+        parent = store.tasks.get(requester.scope, request.parent_task_id)
+    else:
+        parent = None
+    named = request.promote_identifier.strip()
+    return Work(
+        identity=token(requester.label or "", "identity"),
+        tracker=value,
+        type=request.type,
+        title=request.title,
+        description=request.description,
+        files=tuple(dict.fromkeys(request.files)),
+        promote=request.promote,
+        identifier=entry_in(named) or named,
+        # Only one tracker's entries can be told from other words.
+        mentioned=(entry_in(request.title) or entry_in(request.description)) if provider == "linear" else "",
+        parent=Parent(bool(parent.tracker_required), store.tracker.entry(requester, provider, parent.id))
+        if parent
+        else None,
+    )
+
+
+def _link_tracker_entry(
+    store: Store, requester: Session, request: DispatchRequest, decision: dict[str, Any], task: Task
+) -> None:
+    """Remember the tracker entry of a task that was made with one, also where a dispatch before this was killed."""
+    if not decision.get("identifier") or not task.tracker_required:
+        return
+    if store.tracker.entry(requester, decision["provider"], task.id):
+        return
+    named = request.promote_identifier.strip()
+    url = decision.get("existing_binding", {}).get("url") or (named if "://" in named else "")
+    store.tracker.link(requester, decision["provider"], task.id, decision["identifier"], url)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from swarm_mcp.agents.harness import bridge, events, outcome
-from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.adapter import PERMISSIONS, Capabilities, HarnessAdapter, Launch, bridged, refusal_in
 from swarm_mcp.agents.harness.bridge import args_of, name_of
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import BEGINS, reason_in
-from swarm_mcp.agents.harness.permissions import SERVER, bridged, refusal_in
 from swarm_mcp.agents.harness.query import YOLO, Query, parse_object
 from swarm_mcp.agents.harness.servers import HiddenValues, words_of
 from swarm_mcp.installation import coordinator_command
@@ -50,7 +49,7 @@ timeout_seconds (0: none), grace_seconds (15)."""
             "argv": [*coordinator_command(), "acp", "--grace", GRACE_SECONDS, "--", *agent],
             "cwd": query.cwd,
             "session": query.resume_session_id,
-            "servers": [_server(name, query, hidden) for name in query.mcp_servers if name != SERVER],
+            "servers": [_server(name, query, hidden) for name in query.mcp_servers if name != PERMISSIONS],
             "modes": ASKING,
             "allows_all": query.mode == YOLO,
         }

@@ -2,7 +2,7 @@
 
 Start it as ``python -I -S bridge.py HARNESS FILE``, by `argv_of`, with the prompt on standard input. It prints the
 events of the turn, one line of JSON each. `Bridge` has the part common to the protocols of the harnesses. FILE holds
-the settings: `argv` of the agent, `permissions` (the address of ``permissions.PermissionServer``; without it each
+the settings: `argv` of the agent, `permissions` (the address of ``adapter.PermissionServer``; without it each
 question is refused), and more for the protocol. Only the standard library is loaded: it starts at once.
 """
 

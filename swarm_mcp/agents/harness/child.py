@@ -1,19 +1,38 @@
-"""One child process: a group of its own, a helper that ends it with us, and reading it from its start to its end."""
+"""One child of a run: its process group, reading it from its start to its end, and the events of its lines.
+
+A helper ends the child with us (``keeper``).
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
 
+from swarm_hook_core import state
 from swarm_hook_core.process import start_time
 from swarm_mcp import processes
+from swarm_mcp.agents.harness import environment, events, outcome
+from swarm_mcp.agents.harness.adapter import HarnessAdapter, Launch, limit_reached
+from swarm_mcp.agents.harness.environment import API_KEY, added, without_session
+from swarm_mcp.agents.harness.events import Event, Ledger
 from swarm_mcp.agents.harness.keeper import Keeper
+from swarm_mcp.agents.harness.outcome import Ending, code_of_error
+from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.record import RUNTIME, EventSink
+from swarm_mcp.agents.harness.scrub import Scrubber
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.processes import GATE, RUN_ID, Reaper, pipes_of
 
 PATIENCE_SECONDS = 0.5  # seconds for MCP servers and pipes to close down after the child
@@ -245,7 +264,7 @@ class StopRequest:
         self.close()  # not before: a late signal would ring a bell that is something else by then
 
 
-def follow(
+def _follow(
     child: Child,
     take: Callable[[str, bytes], None],
     stop: StopRequest,
@@ -350,3 +369,275 @@ class _Streams:
         if stream:
             self._selector.unregister(handle)
             self._take(stream, b"")
+
+
+# Noticing that an agent calls the same tools over and over: a warning first, then the end of the run.
+
+WINDOW = 40  # calls that are remembered
+WARN, STOP = "warn", "stop"
+SAME = (8, 15)  # calls of one tool with the same arguments, within the window: warned at, stopped at
+TURNS = (6, 12)  # calls in a row that alternate between two
+# Tools with arguments that name the file, but not the change: a repeated call may well be progress.
+COARSE = frozenset({"file_change"})
+COARSE_SAME = (16, 24)
+COARSE_TURNS = (12, 24)
+
+
+class ToolLoopGuard:
+    """The last calls of one run."""
+
+    def __init__(self) -> None:
+        self._calls: deque[tuple[str, bool]] = deque(maxlen=WINDOW)
+        self._warned: set[tuple[str, ...]] = set()
+
+    def saw(self, tool: str, args: object) -> tuple[str, str] | None:
+        """Note a call. ``(WARN | STOP, words)`` where it is one too many; a warning is given once."""
+        # A name for a call; the order of keys, however deep, makes no difference
+        try:
+            text = json.dumps([tool, args], sort_keys=True, default=str)
+        except (TypeError, ValueError, RecursionError):
+            text = f"{tool} {args!r:.4000}"
+        call = (blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest(), tool in COARSE)
+        self._calls.append(call)
+        times = self._calls.count(call)
+        found = _level(times, COARSE_SAME if call[1] else SAME)
+        if found:
+            return self._once(found, (call[0],), f"{tool} was called {times} times with the same arguments")
+        # The number of last calls that alternate between two, and the other one of the two
+        calls = list(self._calls)
+        if len(calls) < 2 or calls[-1] == calls[-2]:
+            turns, other = 0, ("", False)
+        else:
+            length = 2
+            while length < len(calls) and calls[-length - 1] == calls[-length + 1]:
+                length += 1
+            turns, other = length, calls[-2]
+        found = _level(turns, COARSE_TURNS if call[1] or other[1] else TURNS)
+        if found:
+            return self._once(found, tuple(sorted((call[0], other[0]))), f"the same two calls took turns {turns} times")
+        return None
+
+    def _once(self, level: str, key: tuple[str, ...], words: str) -> tuple[str, str] | None:
+        if level == WARN and key in self._warned:
+            return None
+        self._warned.add(key)
+        return level, words
+
+
+def _level(times: int, limits: tuple[int, int]) -> str:
+    if times >= limits[1]:
+        return STOP
+    if times >= limits[0]:
+        return WARN
+    return ""
+
+
+TAIL_LINES, TAIL_CHARACTERS = 100, 16384  # the end of its output, kept to find out the reason for a failure
+
+
+class NotStarted(Exception):
+    """The child could not be started: `code` (one of ``outcome.ERRORS``) and one line saying why."""
+
+    def __init__(self, code: str, reason: str):
+        super().__init__(reason)
+        self.code = code
+
+
+class RunAttempt:
+    """A child before its start. Afterwards `was_stopped` is True if we ended it, and `strayed` if its session differs
+    from the one to continue.
+    """
+
+    def __init__(self, adapter: HarnessAdapter, query: Query, sink: EventSink, ledger: Ledger, stop: StopRequest):
+        self._adapter, self._query = adapter, query
+        self._sink, self._ledger, self._stop = sink, ledger, stop
+        self._guards: dict[str, ToolLoopGuard] = {}  # by the call that made a sub-agent
+        self._state: dict[str, Any] = {"query": query}
+        self._lines = {"stdout": LineSplitter(), "stderr": LineSplitter()}
+        self._tails = {"stdout": deque[str](maxlen=TAIL_LINES), "stderr": deque[str](maxlen=TAIL_LINES)}
+        self._native = 0
+        self.notes: list[str] = []  # notes for the person before the child begins
+        self.was_stopped = False
+        self.strayed = False
+
+    # ------------------------------------------------------------------- start
+
+    def set_folder(self, folder: object) -> None:
+        """Tell the adapter where the run's private folder is."""
+        self._state["folder"] = str(folder)
+
+    def launch(self, folder: Path, number: int) -> tuple[list[str], dict[str, str], Launch]:
+        """Return argv, environment and the rest of how the child starts; emit its metadata. Raises NotStarted."""
+        query = self._query
+        self.set_folder(folder)
+        try:
+            launch = self._adapter.launch(query, folder)
+        except Exception as error:
+            self._sink.scrubber = self._scrubber({})
+            raise NotStarted(code_of_error(error), _words(error)) from error
+        own = added(query, launch.env)
+        environment = {**without_session(drop=launch.drop), **own}
+        self._sink.scrubber = self._scrubber(launch.env)
+        self._sink.meta(self._metadata(launch, own, number))
+        program = found(launch.argv[0], environment, query.cwd)
+        if program is None:
+            reason = f"{launch.argv[0]} is not installed, or not on PATH. {self._adapter.instructions}".strip()
+            raise NotStarted(outcome.NOT_INSTALLED, reason)
+        return [program, *launch.argv[1:]], environment, launch
+
+    def run(self, folder: Path, number: int, until: float, started: Callable[[Child], None]) -> Ending:
+        """Start the child, follow it to its end and return how it ended. `until` as in `_follow`. Raises NotStarted."""
+        argv, environment, launch = self.launch(folder, number)
+        if self._adapter.is_opaque:
+            argv = self._held(argv, folder)
+        try:
+            child = Child(argv, self._query.cwd, environment, launch.stdin)
+        except (OSError, ValueError) as error:
+            raise NotStarted(outcome.PROCESS_CRASHED, f"{launch.argv[0]} cannot be started: {error}") from error
+        try:
+            started(child)
+            for note in self.notes:
+                self._sink.event(events.custom("swarm.not_heeded", {"message": note}))
+            for note in launch.notes:
+                self._sink.line("stderr", note)
+            seconds = self._query.timeout_seconds
+
+            def deadline() -> None:
+                self._stop.give(outcome.TIMEOUT, f"it took longer than {seconds:g} seconds")
+
+            self.was_stopped = _follow(
+                child, self.take, self._stop, deadline, until, self._query.grace_seconds, self._hand_on
+            )
+        finally:
+            left = child.close()
+        if left:
+            self._sink.event(events.custom("swarm.leftovers_ended", {"processes": left}))
+        return self.over(child.exit_code, child.signal)
+
+    def _held(self, argv: list[str], folder: Path) -> list[str]:
+        """Return the command line with which the kernel protects the locked files of others, if that is on."""
+        try:
+            return environment.inside(self._query, argv, folder)
+        except environment.NotHeld as why:
+            words = f"the kernel does not protect the locked files of others from this command: {why}"
+            if why.is_final:
+                raise NotStarted(outcome.UNSUPPORTED, f"{words}; nothing uncertain may run here: SWARM_STRICT") from why
+            self.notes.append(words)
+            return argv
+
+    def _scrubber(self, own: Mapping[str, str]) -> Scrubber:
+        query = self._query
+        servers = [values for server in query.mcp_servers.values() for values in (server.env, server.headers)]
+        return Scrubber(os.environ, query.env, own, {API_KEY: query.api_key}, *servers, folder=query.cwd)
+
+    def _metadata(self, launch: Launch, own: dict[str, str], number: int) -> dict[str, Any]:
+        """Return the beginning of the record. Of the environment it has the child's additions only."""
+        query = self._query
+        return {
+            "timestamp": time.time(), "adapter": self._adapter.name, "command": launch.argv[0],
+            "args": list(launch.argv[1:]), "command_line": shlex.join(launch.argv), "cwd": query.cwd,
+            "env": self._sink.scrubber.environment(own), "prompt": query.prompt, "model": query.model,
+            "effort": query.effort, "mode": query.mode,  "run_id": query.run_id, "task_id": query.task_id,
+            "instance_id": query.instance_id, "requester_id": query.requester_id, "scope": query.scope,
+            "label": query.label, "role": query.role, "resume_session_id": query.resume_session_id,
+            "timeout_seconds": query.timeout_seconds, "grace_seconds": query.grace_seconds, "attempt": number,
+            "supervisor_pid": os.getpid(), "iteration": query.iteration,
+        }  # fmt: skip
+
+    # ------------------------------------------------------------------- lines
+
+    def take(self, stream: str, data: bytes) -> None:
+        """Take `data` that the child wrote to ``stdout`` or ``stderr``; empty data means that the stream has ended."""
+        lines = self._lines[stream]
+        for line in lines.feed(data) if data else lines.end():
+            self._line(stream, line)
+        if lines.cut:
+            self._sink.event(events.custom("swarm.line_cut", {"stream": stream, "bytes": lines.cut}))
+            lines.cut = 0
+        self._sink.flush()
+
+    def over(self, exit_code: int | None, signal: int) -> Ending:
+        """Return how the child ended, after both its streams have, and emit the events that are left."""
+        self._events(self._ask(self._adapter.finish, self._state))
+        self._hand_on(is_over=True)
+        for event in self._ledger.close():
+            self._sink.event(event)
+        ledger = self._ledger
+        return Ending(
+            exit_code, signal, ledger.result, tuple(ledger.errors), self._tail("stderr"), self._tail("stdout"),
+            self._native,
+        )  # fmt: skip
+
+    def _line(self, stream: str, line: str) -> None:
+        if stream == "stderr":
+            seen = self._ask(self._adapter.parse_stderr, line, self._state)
+            self._sink.line(stream, line, told=bool(seen) and self._adapter.tells_stderr)
+            self._tails[stream].append(line[-TAIL_CHARACTERS:])
+            self._events(seen)
+            return
+        try:
+            recorded = self._adapter.recorded(line)
+        except Exception:  # a line that is not as the adapter knows it is told whole
+            recorded = line
+        self._sink.line(stream, recorded)
+        self._native += bool(line.strip())
+        self._hand_on()  # an answer during a call stands before the end of that call
+        seen = self._ask(self._adapter.parse, line, self._state)
+        if not seen:
+            self._tails[stream].append(line[-TAIL_CHARACTERS:])
+        self._events(seen)
+
+    def _hand_on(self, is_over: bool = False) -> None:
+        """Hand on events of other threads; one about a call waits for the call's beginning."""
+        waiting = self._sink.waiting
+        for _ in range(len(waiting)):
+            event = waiting.popleft()
+            call_id = event.data.get("tool_call_id")
+            if is_over or not call_id or self._ledger.is_open(call_id):
+                self._sink.event(event)
+            else:
+                waiting.append(event)
+
+    def _ask(self, question: Callable[..., list[Event]], *words: object) -> list[Event]:
+        """The adapter's answer. It must not raise; should it, the fault is recorded and the run goes on."""
+        try:
+            return question(*words) or []
+        except Exception as error:
+            state.record(RUNTIME, self._adapter.name, _words(error))
+            return [events.custom(f"{self._adapter.name}.not_understood", {"error": _words(error)})]
+
+    def _events(self, seen: list[Event]) -> None:
+        for event in seen:
+            for admitted in self._ledger.admit(event):
+                self._sink.event(admitted)
+                self._look(admitted)
+            if event.kind == events.ERROR and event.data.get("final"):
+                code = event.data.get("category")
+                self._stop.give(code if code in outcome.ERRORS else outcome.UNKNOWN, str(event.data.get("message")))
+
+    def _look(self, event: Event) -> None:
+        if event.kind == events.TOOL_START:
+            guard = self._guards.setdefault(str(event.data.get("parent_tool_call_id") or ""), ToolLoopGuard())
+            level, words = guard.saw(event.data["tool_name"], event.data.get("args")) or ("", "")
+            if level == STOP:
+                self._stop.give(outcome.TOOL_LOOP, words)
+            elif level:
+                self._sink.event(events.custom("swarm.tool_loop_warning", {"message": words}))
+        if event.kind == events.CONTEXT_USAGE and event.data.get("goes_on"):
+            reached = limit_reached(self._query, event.data.get("cost_usd"), event.data.get("num_turns"))
+            if reached:
+                self._stop.give(outcome.BUDGET, reached)
+        asked, came = self._query.resume_session_id, self._ledger.session_id
+        if asked and came and came != asked and not self._query.fork_session and not self.strayed:
+            self.strayed = True
+            words = f"session {asked} was to be continued, and session {came} began"
+            self._sink.event(events.error(words, outcome.SESSION_NOT_FOUND))
+
+    def _tail(self, stream: str) -> str:
+        return "\n".join(self._tails[stream])[-TAIL_CHARACTERS:]
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, SwarmError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

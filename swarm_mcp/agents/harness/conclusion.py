@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
 
-from swarm_hook_core import git, state
+from swarm_hook_core import repository, state
 from swarm_hook_core.shell.programs.git.uncommitted import changed_in
 from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import journal, others_in, place_of, state_of
@@ -36,6 +36,7 @@ from swarm_mcp.errors import Refused
 # session under an unknown name. So all of that is checked here.
 
 LONGEST_ID = 200
+T = TypeVar("T")
 
 
 class ResumableSession(NamedTuple):
@@ -133,10 +134,7 @@ def _cost_before(adapter: HarnessAdapter, session_id: str, query: Query, known: 
     """Return the session's cost so far: from its own record, including a person's part, else from ours."""
     before = Cost()
     if adapter.cumulative and not _is_elsewhere(query):
-        try:
-            before = adapter.session_cost(session_id)
-        except Exception as error:
-            state.record(RUNTIME, adapter.name, state.describe(error))
+        before = _asked(adapter, Cost(), adapter.session_cost, session_id)
     if before != Cost():
         return before
     if known:
@@ -151,12 +149,17 @@ def _is_elsewhere(query: Query) -> bool:
 
 def _can(adapter: HarnessAdapter, session_id: str, query: Query) -> bool | None:
     if _is_elsewhere(query):
-        return None
+        return None  # only trying tells
+    return _asked(adapter, None, adapter.can_resume, session_id, query.cwd)
+
+
+def _asked(adapter: HarnessAdapter, otherwise: T, question: Callable[..., T], *words: object) -> T:
+    """Return an adapter's answer, or `otherwise` where it fails, which is recorded."""
     try:
-        return adapter.can_resume(session_id, query.cwd)
+        return question(*words)
     except Exception as error:
         state.record(RUNTIME, adapter.name, state.describe(error))
-        return None  # only trying tells
+        return otherwise
 
 
 LONGEST_MESSAGE = 1000
@@ -164,20 +167,12 @@ LONGEST_MESSAGE = 1000
 
 def error_in(adapter: HarnessAdapter, ending: Ending) -> tuple[str, str] | None:
     """Return the adapter's view of the error, or that of the general rules if the adapter itself fails."""
-    try:
-        return adapter.error_of(ending)
-    except Exception as error:
-        state.record(RUNTIME, adapter.name, f"{type(error).__name__}: {error}")
-        return outcome.error_of(ending)
+    return _asked(adapter, outcome.error_of(ending), adapter.error_of, ending)
 
 
 def is_unknown_session(adapter: HarnessAdapter, ending: Ending) -> bool:
     """Return True if the run failed because the session to continue does not exist."""
-    try:
-        return bool(adapter.unknown_session(ending))
-    except Exception as error:
-        state.record(RUNTIME, adapter.name, f"{type(error).__name__}: {error}")
-        return False
+    return _asked(adapter, False, adapter.unknown_session, ending)
 
 
 def concluded(
@@ -384,8 +379,8 @@ class ChangeWatch:
         return tuple(line[:LONGEST_SUBJECT] for line in _lines([*words, span, "--"], self._folder))
 
     def _between(self, before: str, after: str) -> Iterator[str]:
-        words = ["diff", *git.NO_PROGRAMS, "--no-renames", "--name-only", "-z", before, after, "--"]
-        done = git.ask(words, self._folder, SECONDS)
+        words = ["diff", *repository.NO_PROGRAMS, "--no-renames", "--name-only", "-z", before, after, "--"]
+        done = repository.ask(words, self._folder, SECONDS)
         return (os.path.join(self._top, name) for name in done.stdout.split("\0") if name and done.code == 0)
 
     def _states(self) -> dict[str, str]:
@@ -429,5 +424,5 @@ def _line(words: list[str], folder: str) -> str:
 
 
 def _lines(words: list[str], folder: str) -> Iterator[str]:
-    done = git.ask(words, folder, SECONDS)
+    done = repository.ask(words, folder, SECONDS)
     return iter(done.stdout.splitlines() if done.code == 0 else ())

@@ -28,7 +28,7 @@ from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.processes import OUTLIVES, RUN_ID
 from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes.owned_folder import RECORD, differing
+from swarm_mcp.runtimes.users_file import RECORD, differing
 
 # Of swarm itself, and of the terminal that a session sits in; `_OWN_ENDS` are of every runtime's own (SWARM_CC_LABEL).
 _OWN = frozenset({

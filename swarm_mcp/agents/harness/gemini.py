@@ -17,11 +17,11 @@ from swarm_mcp.agents.harness.outcome import UNSUPPORTED, Cost, Ending, count_of
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_json, parse_object
 from swarm_mcp.agents.harness.registry import environment_of
 from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues, names_in_mode
-from swarm_mcp.runtimes.base import object_in
+from swarm_mcp.runtimes.client_settings import read_layer, with_comments
 from swarm_mcp.runtimes.gemini import HOOKS, home
 from swarm_mcp.runtimes.gemini import NAME as EXTENSION
 from swarm_mcp.runtimes.json_editor import text_of
-from swarm_mcp.runtimes.settings_layers import read, with_comments
+from swarm_mcp.runtimes.users_file import object_in
 
 # The output of Gemini CLI with ``-o stream-json`` (0.61): one JSON object a line.
 #
@@ -303,7 +303,7 @@ def _private_home(query: Query, folder: Path, hidden: HiddenValues) -> Path:
 
 def _settings(query: Query, users: Path, folder: Path, hidden: HiddenValues) -> dict[str, Any]:
     """Return the user's settings with the run's additions."""
-    tree = read(users / "settings.json", parse=with_comments).settings
+    tree = read_layer(users / "settings.json", parse=with_comments).settings
     servers = {name: _server(name, query, hidden) for name in names_in_mode(query)}
     tree["mcpServers"] = {**parse_object(tree.get("mcpServers")), **servers}
     _put(tree, "general", enableAutoUpdate=False, enableAutoUpdateNotification=False)

@@ -16,7 +16,7 @@ from swarm_mcp.agents.harness.outcome import PROCESS_CRASHED, TOKENS, Cost, Endi
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_object
 from swarm_mcp.agents.harness.registry import environment_of
 from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues, names_in_mode, words_of
-from swarm_mcp.runtimes.in_place import leads_to
+from swarm_mcp.runtimes.base import leads_to
 from swarm_mcp.runtimes.json_editor import text_of
 from swarm_mcp.runtimes.opencode import PLUGIN_FILE
 from swarm_mcp.runtimes.opencode import OpenCode as Client

@@ -361,8 +361,8 @@ def _less(counted: Any, before: Any) -> Any:
 
 # Refusals of ours in a harness's output: the file, its holder, and the holder's note.
 #
-# Harnesses pass on the words only (``swarm_hook_core.wording``, ``repeated_denials``, ``denial``), each in its own
-# frame. A test reads the words of those modules back.
+# Harnesses pass on the words only (``swarm_hook_core.wording``, ``denial``), each in its own frame. A test reads the
+# words of those modules back.
 
 BEGINS = "swarm lock blocked "
 _QUOTED = r'"(?:[^"\\]|\\.)*"'

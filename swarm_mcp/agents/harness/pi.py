@@ -32,8 +32,9 @@ from swarm_mcp.agents.harness.outcome import Cost, Ending, code_of
 from swarm_mcp.agents.harness.query import READ_ONLY, Query, parse_object
 from swarm_mcp.agents.harness.registry import environment_of
 from swarm_mcp.agents.harness.servers import tool_of
-from swarm_mcp.runtimes.base import object_in
+from swarm_mcp.folders import names_in
 from swarm_mcp.runtimes.pi import home
+from swarm_mcp.runtimes.users_file import object_in
 
 # The output of pi with ``--mode json``: a header, then one event a line (``docs/json.md`` of its package, 0.74).
 #
@@ -437,11 +438,7 @@ def _session_files(session_id: str, cwd: str) -> list[Path]:
         plain = os.path.realpath(cwd).lstrip("/\\")
         folder = home() / "sessions" / f"--{plain.replace('/', '-').replace(':', '-').replace(chr(92), '-')}--"
     # Ids come from outside: compared, never put into a pattern.
-    if folder.is_dir():
-        names = sorted(os.listdir(folder))
-    else:
-        names = []
-    return [folder / name for name in names if name.endswith(f"_{session_id}.jsonl")]
+    return [folder / name for name in names_in(str(folder)) if name.endswith(f"_{session_id}.jsonl")]
 
 
 def _setting(name: str, cwd: str) -> str:

@@ -19,6 +19,7 @@ from swarm_mcp.agents.harness.adapter import CommandPlace, HarnessAdapter
 from swarm_mcp.agents.harness.environment import FILE, described, skill_folders, swarm_variables
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.errors import Refused
+from swarm_mcp.folders import names_in
 
 SECTION_LIMIT = 20_000  # characters of one section of the system prompt
 TOTAL_LIMIT = 150_000
@@ -256,8 +257,7 @@ def slash_commands(adapter: HarnessAdapter, cwd: str, skills: tuple[str, ...] = 
 def _in(adapter: HarnessAdapter, places: Iterable[CommandPlace]) -> Iterator[SlashCommand]:
     for place in places:
         if not place.ending:
-            names = _names(place.folder)
-            yield from _skills(adapter, [os.path.join(place.folder, name) for name in names])
+            yield from _skills(adapter, [os.path.join(place.folder, name) for name in names_in(place.folder)])
             continue
         for folder, inner, names in os.walk(place.folder):
             inner.sort()
@@ -274,13 +274,6 @@ def _skills(adapter: HarnessAdapter, folders: Iterable[str]) -> Iterator[SlashCo
         if os.path.isfile(path):
             name, about = described(folder)
             yield SlashCommand(name, adapter.format_command(name), about, SKILL, path)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:  # no such folder
-        return []
 
 
 def _description(path: str) -> str:

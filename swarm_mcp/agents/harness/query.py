@@ -75,9 +75,6 @@ class PermissionRequest(NamedTuple):
     reason: str = ""
 
 
-Decision = bool | str | None
-
-
 class Options(TypedDict, total=False):
     """All fields but the prompt and the folder."""
 

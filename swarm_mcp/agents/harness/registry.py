@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 # Name -> (module, class). To add a harness: one module, one line here, and its recorded streams among the tests.
 ADAPTERS: dict[str, tuple[str, str]] = {
-    "claude": ("swarm_mcp.agents.harness.claude.adapter", "Claude"),
-    "codex": ("swarm_mcp.agents.harness.codex.adapter", "Codex"),
+    "claude": ("swarm_mcp.agents.harness.claude", "Claude"),
+    "codex": ("swarm_mcp.agents.harness.codex", "Codex"),
     "pi": ("swarm_mcp.agents.harness.pi", "Pi"),
     "gemini": ("swarm_mcp.agents.harness.gemini", "Gemini"),
     "opencode": ("swarm_mcp.agents.harness.opencode", "OpenCode"),

@@ -19,8 +19,8 @@ from typing_extensions import Unpack
 
 from swarm_hook_core import state
 from swarm_mcp.agents.harness import events, outcome, registry
-from swarm_mcp.agents.harness.adapter import HarnessAdapter, left_out, require_possible
-from swarm_mcp.agents.harness.child import Child, StopRequest
+from swarm_mcp.agents.harness.adapter import PERMISSIONS, HarnessAdapter, PermissionServer, left_out, require_possible
+from swarm_mcp.agents.harness.child import Child, NotStarted, RunAttempt, StopRequest
 from swarm_mcp.agents.harness.conclusion import (
     ChangeWatch,
     Resumption,
@@ -29,18 +29,17 @@ from swarm_mcp.agents.harness.conclusion import (
     decide,
     error_in,
     is_unknown_session,
+    serialize,
     session_given,
 )
 from swarm_mcp.agents.harness.environment import private_folder, skill_folders
 from swarm_mcp.agents.harness.events import AnyEvent, Event, EventStream, Ledger, waker
 from swarm_mcp.agents.harness.membership import joined
 from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult, added, checked_result, code_of_error
-from swarm_mcp.agents.harness.permissions import SERVER, PermissionServer
 from swarm_mcp.agents.harness.query import Options, PathLike, Query
 from swarm_mcp.agents.harness.query_types import checked, function_of, normalized, path_of
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
-from swarm_mcp.agents.harness.run_attempt import NotStarted, RunAttempt
-from swarm_mcp.agents.harness.servers import ToolServer, servers_for, with_tools
+from swarm_mcp.agents.harness.servers import CLIENT_TOOLS, ToolServer, servers_for
 from swarm_mcp.errors import Refused, SwarmError
 
 NOTHING = Ending(None)
@@ -247,9 +246,9 @@ class Run:
                 query = self._query
                 servers = servers_for(query)
                 if tools is not None:
-                    servers = with_tools(servers, tools)
+                    servers[CLIENT_TOOLS] = tools.server  # in place of another of that name
                 if asked is not None:
-                    servers[SERVER] = asked.server
+                    servers[PERMISSIONS] = asked.server
                 return self._attempt_twice_at_most(
                     query._replace(mcp_servers=servers, skills=skill_folders(query), cwd=os.path.abspath(query.cwd)),
                     folder,
@@ -457,7 +456,7 @@ class Session:
         with self._lock:
             self._settle()
             known = session_given(self._adapter, self._previous)
-            return known and {**known._asdict(), "cost": known.cost.to_dict()}
+            return known and serialize(known)
 
     @property
     def session_id(self) -> str | None:

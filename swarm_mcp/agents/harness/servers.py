@@ -336,11 +336,6 @@ class ToolServer:
         return outcome_of(self.tools[name], call.params.get("arguments") or {})
 
 
-def with_tools(servers: Mapping[str, McpServer], tools: ToolServer) -> dict[str, McpServer]:
-    """Return the servers of a child and the tool server. Another server of its name is left out."""
-    return {**servers, CLIENT_TOOLS: tools.server}
-
-
 def outcome_of(tool: ClientTool, arguments: object) -> dict[str, Any]:
     """Return the result of a call, as MCP has it. An exception of the function is an error for the model to read."""
     if not isinstance(arguments, dict):

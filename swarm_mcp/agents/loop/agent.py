@@ -1,4 +1,7 @@
-"""One run: a prompt in, an answer out, an exit code. Each stage names the next; a stage without a next ends the run."""
+"""The command `swarm-mcp worker loop`: one run of the agent, and what it tells of its parts.
+
+A run: a prompt in, an answer out, an exit code. Each stage names the next; a stage without a next ends the run.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,21 @@ import signal
 import sys
 import threading
 import time
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, NoReturn, TextIO
 
 from swarm_hook_core.untrusted_text import safe
 from swarm_mcp.agents.harness import events
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Price
-from swarm_mcp.agents.loop import prompts, providers, session, stages, tools
+from swarm_mcp.agents.loop import prompts, protocols, providers, session, settings, stages, tools
 from swarm_mcp.agents.loop.prompts import structured
 from swarm_mcp.agents.loop.protocols import Reply
-from swarm_mcp.agents.loop.providers import Provider
-from swarm_mcp.agents.loop.session import ModelCall, Session, scrub, scrub_data
-from swarm_mcp.agents.loop.settings import FAILED, MODEL_FAILED, STOPPED, TOO_LONG, LoopFailure, LoopSettings
+from swarm_mcp.agents.loop.session import ModelCall, Session, model_call, scrub, scrub_data
+from swarm_mcp.agents.loop.settings import FAILED, MODEL_FAILED, STOPPED, TOO_LONG, LoopFailure, LoopRun, LoopSettings
 from swarm_mcp.agents.loop.stages import StageFailed
 from swarm_mcp.agents.loop.swarm_session import SwarmSession
-from swarm_mcp.agents.loop.tools import ON_PATH, Servers
-from swarm_mcp.processes import Reaper
+from swarm_mcp.agents.loop.tools import Servers
+from swarm_mcp.errors import UsageError
 
 # The output of a run: words as the bash harness prints them, or our events, one JSON line each.
 
@@ -223,101 +225,34 @@ class Ended(NamedTuple):
     retry_not_before: float | None = None
 
 
-class LoopRun:
-    """One run: the state that its stages share. `provider` is set by the stage ``resolve``."""
-
-    def __init__(self, settings: LoopSettings, report: Report, cwd: str):
-        self.settings, self.report, self.cwd = settings, report, cwd
-        self.session: Session | None = None
-        self.provider: Provider | None = None
-        self.sources: list[str] = []
-        self.reaper = Reaper()
-        self.swarm = SwarmSession()
-        self.servers = Servers()
-        self.greeting = ""
-        self.early: dict[str, tuple[str, bool]] = {}  # results of calls that began before their answer was whole
-        self.asked = 0  # how often a model was
-        self.corrections = 0  # how often an answer had to be asked for again
-        self._logging = threading.Lock()
-
-    def refresh(self) -> None:
-        """Look for plugins anew."""
-        self.sources = tools.packs(self.settings.root)
-        if os.path.isdir(self.settings.home):
-            self.sources.append(self.settings.home)
-        found = stages.run(self, "sources", {}, stages.OURS["sources"]).get("sources")
-        if isinstance(found, list):
-            self.sources = [str(path) for path in found]
-
-    def stage(self, name: str, context: dict[str, Any]) -> dict[str, Any]:
-        """Run one stage, after looking for plugins anew. Raises StageFailed."""
-        self.refresh()
-        return stages.run(self, name, context, stages.OURS.get(name, {}))
-
-    def environment(self, stage: str = "") -> dict[str, str]:
-        """Return the environment of everything that the run starts."""
-        told = {
-            **self.settings.exported(),
-            "HARNESS_SOURCES": ":".join(self.sources),
-            "HARNESS_STAGE": stage,
-            "HARNESS_CWD": self.cwd,
-        }
-        if self.session:
-            told["HARNESS_SESSION"] = self.session.path
-        if self.settings.root:
-            ours = os.path.join(self.settings.root, ON_PATH)
-            told["PATH"] = f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{ours}"
-        return {**os.environ, **told}
-
-    def log(self, text: str) -> None:
-        """Write the standard error of plugins to ``HARNESS_LOG``, else to our own."""
-        if not text.strip():
-            return
-        if not text.endswith("\n"):
-            text += "\n"
-        with self._logging:
-            try:
-                if not self.settings.log or self.settings.log == "/dev/stderr":
-                    print(text, end="", file=sys.stderr, flush=True)
-                else:
-                    with open(self.settings.log, "a", encoding="utf-8", errors="replace") as file:
-                        file.write(text)
-            except (OSError, ValueError):  # a log that cannot be written must not end the run
-                return
-
-    def follow(self) -> Ended:
-        """Go from ``start`` to the end; return how it ended."""
-        state, steps = "start", 0
-        context: dict[str, Any] = {}
-        failure: dict[str, Any] = {}
-        while True:
-            try:
-                result = self.stage(state, context)
-            except StageFailed as failed:
-                if state == "error":
-                    return _failed(failure)
-                state, context, failure = "error", failed.context, failed.context
-                continue
-            following = result.pop("next_state", None)
-            if not following or not isinstance(following, str):
-                if failure:
-                    return _failed(failure)
-                return Ended(str(result.get("output") or ""))
-            if following == "error":
-                failure = result
-            elif following != "done":
-                failure = {}  # a hook of the stage error has dealt with it
-            state, context = following, result
-            steps += 1
-            if steps > self.settings.max_turns * STEPS_PER_TURN:
-                text = f"stopped after {steps - 1} steps (HARNESS_MAX_TURNS={self.settings.max_turns})"
-                self.log(f"[harness] safety: {text}")
-                return Ended("", text, "budget", TOO_LONG)
-
-    def close(self) -> None:
-        """End all processes that the run has started."""
-        self.servers.close()
-        self.reaper.close()
+def _follow(loop: LoopRun) -> Ended:
+    """Go from ``start`` to the end; return how it ended."""
+    state, steps = "start", 0
+    context: dict[str, Any] = {}
+    failure: dict[str, Any] = {}
+    while True:
+        try:
+            result = _stage(loop, state, context)
+        except StageFailed as failed:
+            if state == "error":
+                return _failed(failure)
+            state, context, failure = "error", failed.context, failed.context
+            continue
+        following = result.pop("next_state", None)
+        if not following or not isinstance(following, str):
+            if failure:
+                return _failed(failure)
+            return Ended(str(result.get("output") or ""))
+        if following == "error":
+            failure = result
+        elif following != "done":
+            failure = {}  # a hook of the stage error has dealt with it
+        state, context = following, result
+        steps += 1
+        if steps > loop.settings.max_turns * STEPS_PER_TURN:
+            text = f"stopped after {steps - 1} steps (HARNESS_MAX_TURNS={loop.settings.max_turns})"
+            loop.log(f"[harness] safety: {text}")
+            return Ended("", text, "budget", TOO_LONG)
 
 
 def _failed(context: dict[str, Any]) -> Ended:
@@ -325,6 +260,22 @@ def _failed(context: dict[str, Any]) -> Ended:
     code = context.get("exit_code")
     code, later = code if isinstance(code, int) else FAILED, context.get("retry_not_before")
     return Ended("", text, str(context.get("category") or "unknown"), code, later if isinstance(later, float) else None)
+
+
+def _stage(loop: LoopRun, name: str, context: dict[str, Any]) -> dict[str, Any]:
+    """Run one stage, after looking for plugins anew. Raises StageFailed."""
+    _refresh(loop)
+    return stages.run(loop, name, context, stages.OURS.get(name, {}))
+
+
+def _refresh(loop: LoopRun) -> None:
+    """Look for plugins anew."""
+    loop.sources = tools.packs(loop.settings.root)
+    if os.path.isdir(loop.settings.home):
+        loop.sources.append(loop.settings.home)
+    found = stages.run(loop, "sources", {}, stages.OURS["sources"]).get("sources")
+    if isinstance(found, list):
+        loop.sources = [str(path) for path in found]
 
 
 class Stopped(BaseException):
@@ -397,7 +348,7 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
         prompt = sys.stdin.read()
     if not prompt.strip() and not known:
         raise LoopFailure("the task is missing: swarm-mcp worker loop [SESSION] WORDS, or the words on standard input")
-    loop = LoopRun(settings, report, known.cwd if known else settings.folder)
+    loop = LoopRun(settings, report, known.cwd if known else settings.folder, SwarmSession(), Servers())
     try:
         _resolve(loop, known)
         loop.session = known or session.create(
@@ -409,12 +360,13 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
         if prompt.strip():
             loop.session.add("user", prompts.with_skill(loop, prompt))
         try:
-            ended = loop.follow()
+            ended = _follow(loop)
         finally:
             loop.session.stream("done")
             loop.swarm.leave()
     finally:
-        loop.close()
+        loop.servers.close()
+        loop.reaper.close()
     if wishes.schema and not ended.error:
         wrong = prompts.mismatched(settings, ended.output)
     else:
@@ -427,11 +379,11 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
 def _resolve(loop: LoopRun, known: session.Session | None) -> None:
     """Choose provider and model: from the environment, else from the session, else the first that is ready."""
     settings = loop.settings
-    loop.refresh()
+    _refresh(loop)
     asked = {"provider": settings.provider, "model": settings.model}
     if known and not settings.provider and _is_ready(loop, known.conf.get("provider", "")):
         asked = {"provider": known.conf["provider"], "model": settings.model or known.conf.get("model", "")}
-    found = loop.stage("resolve", asked)
+    found = _stage(loop, "resolve", asked)
     settings.provider, settings.model = str(found.get("provider") or ""), str(found.get("model") or "")
     if loop.provider is None or loop.provider.name != settings.provider:
         loop.provider = providers.resolve(settings.provider, loop.sources, loop.environment("resolve"))
@@ -462,3 +414,193 @@ def _stop(*_signal: object) -> None:
     for one in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(one, signal.SIG_IGN)  # a second one must not keep us from leaving in order
     raise Stopped
+
+
+# The other commands of `swarm-mcp worker loop`.
+
+
+DESCRIBED = {
+    "agent": "run the agent (default)",
+    "session": "list | show ID | dir [ID]",
+    "tools": "the tools there are, and where they come from",
+    "hooks": "the hooks of every stage, in the order they run",
+    "help": "commands, providers and their variables",
+    "version": "which version this is",
+}
+
+
+def prepared() -> LoopRun:
+    """Return a run that asks no model, to look at its parts."""
+    settings = LoopSettings(tools.root())
+    loop = LoopRun(settings, Report(), settings.folder)
+    _refresh(loop)
+    return loop
+
+
+def override(name: str, loop: LoopRun) -> str:
+    """Return a plugin's executable for this command, or an empty text."""
+    return tools.executables(loop.sources, "commands").get(name, "")
+
+
+def execute(path: str, words: list[str], loop: LoopRun) -> NoReturn:
+    """Become the executable `path`."""
+    os.execve(path, [path, *words], loop.environment())
+
+
+def show_session(words: list[str]) -> list[str]:
+    """Return the lines of ``session list | show ID | dir [ID]``."""
+    settings = LoopSettings()
+    verb, session_id = (words + ["list"])[0], (words + ["", ""])[1]
+    if verb == "list":
+        return session.ids(settings.sessions) or ["(no sessions)"]
+    if verb == "dir":
+        return [session.find(settings.sessions, session_id).path if session_id else settings.sessions]
+    if verb != "show" or not session_id:
+        raise UsageError("usage: swarm-mcp worker loop session list | show ID | dir [ID]")
+    found = session.find(settings.sessions, session_id)
+    names = sorted(name for name in os.listdir(found.folder) if name.endswith(".md"))
+    return [*(f"{name}={value}" for name, value in found.conf.items()), f"messages={len(names)}", *names]
+
+
+def show_tools(loop: LoopRun) -> list[str]:
+    """Return a line for each tool: its name, its source, its purpose."""
+    paths = stages.found(loop)
+    lines = []
+    for name in sorted({*paths, *tools.NAMES}):
+        path = paths.get(name)
+        if stages.is_ours(loop, name, path):
+            lines.append(f"{name:<14} (built in)  {tools.schema(name)['description']}")
+        else:
+            lines.append(f"{name:<14} {path}  {_said(str(path), loop)}")
+    return lines
+
+
+def show_hooks(loop: LoopRun) -> list[str]:
+    """Return every stage with its hooks."""
+    lines = []
+    for stage in stages.STAGES:
+        found = stages.hooks_of(stage, loop.sources, stages.OURS[stage])
+        lines += [stage, *(f"  {name:<16} {stages.described(hook)}" for name, hook in found.items())]
+    return lines
+
+
+def show_help(loop: LoopRun) -> list[str]:
+    """Return the lines of the help: commands, providers, variables."""
+    environ = loop.environment()
+    lines = ["usage: swarm-mcp worker loop [COMMAND] [SESSION] [WORDS] [--json]", "", "commands:"]
+    for name in sorted({*DESCRIBED, *tools.executables(loop.sources, "commands")}):
+        path = override(name, loop)
+        said = DESCRIBED.get(name, "")
+        if path:
+            said = _said(path, loop)
+        lines.append(f"  {name:<10} {said}")
+    lines += ["", "providers:"]
+    for name in tools.BUILT_IN_PROVIDERS:
+        protocol = providers.built_in(name)
+        missing = providers.missing(name, environ)
+        if missing:
+            state = f"needs {missing}"
+        else:
+            state = "ready"
+        lines += [f"  {name:<10} {protocol.label} ({state}; model {protocol.default_model})"]
+        lines += [f"      {line}" for line in protocol.env.splitlines()]
+    lines += [f"  {name:<10} {path}" for name, path in providers.executables(loop.sources, environ).items()]
+    for name, path in providers.variants(loop.sources).items():
+        facts = dict(settings.read(path))
+        if facts.get("auth_env"):
+            needs = f" ({facts['auth_env']})"
+        else:
+            needs = ""
+        lines.append(f"  {name:<10} {facts.get('description') or path}{needs}")
+    return lines
+
+
+def _said(path: str, loop: LoopRun) -> str:
+    """The first line that an executable prints about itself."""
+    ran = tools.run_command([path, "--describe"], env=loop.environment(), cwd=loop.cwd, seconds=stages.SCHEMA_SECONDS)
+    return ran.out.strip().partition("\n")[0]
+
+
+def tool(words: list[str]) -> int:
+    """Run ``tool NAME --schema | --describe | --exec``: a built-in tool as an executable, for other plugins."""
+    name, flag = (words + ["", ""])[:2]
+    if name not in tools.NAMES:
+        raise UsageError(f"no such tool: {name[:60]!r}")
+    if flag == "--schema":
+        print(json.dumps(tools.schema(name)))
+    elif flag == "--describe":
+        print(tools.schema(name)["description"])
+    elif flag == "--exec":
+        return _execute(name)
+    else:
+        raise UsageError(f"usage: {name} --schema | --describe | --exec")
+    return 0
+
+
+def provider(words: list[str]) -> int:
+    """Run ``provider NAME [--describe | --ready | --defaults | --env | --stream]``, one of ours as an executable."""
+    name, flag = (words + ["", ""])[:2]
+    if name not in tools.BUILT_IN_PROVIDERS:
+        raise UsageError(f"no such provider: {name[:60]!r}")
+    protocol = providers.built_in(name)
+    if flag == "--ready":
+        if protocol.missing(os.environ):
+            return 1
+        return 0
+    told = {"--describe": protocol.label, "--defaults": f"model={protocol.default_model}", "--env": protocol.env}
+    if flag in told:
+        print(told[flag])
+        return 0
+    missing = protocol.missing(os.environ)
+    if missing:
+        raise LoopFailure(f"{missing} is not set", "auth_failed")
+    payload = json.load(sys.stdin)
+    # The caller waits for all of the answer, so it need not be streamed.
+    print(json.dumps(protocols.whole(name, protocol.request(payload, os.environ, False))))
+    return 0
+
+
+def _execute(name: str) -> int:
+    try:
+        given = json.load(sys.stdin)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        print(f"error: {name} wants a JSON object on standard input")
+        return 1
+    path = os.environ.get("HARNESS_SESSION", "")
+    cwd = os.environ.get("HARNESS_CWD") or _session_folder(path) or os.getcwd()
+    loop = _StandaloneRun(LoopSettings(os.environ.get("HARNESS_ROOT", "")), None, cwd)
+    loop.sources = [source for source in os.environ.get("HARNESS_SOURCES", "").split(":") if source]
+    if path:
+        loop.session = session.Session(path, {})
+    if name == "agent" and loop.session is None:
+        print("error: there is no session (HARNESS_SESSION) for it to be under")
+        return 1
+    if loop.settings.read_only and name not in tools.READERS:
+        print(f"error: this run is read-only; {name} is not available")
+        return 1
+    try:
+        text, error = tools.run(loop, model_call("call", name, given))
+    finally:
+        loop.reaper.close()
+    print(text)
+    if error:
+        return 1
+    return 0
+
+
+class _StandaloneRun(LoopRun):
+    """The environment as a run, for a built-in tool that is started alone."""
+
+    def environment(self, stage: str = "") -> dict[str, str]:
+        return dict(os.environ)
+
+
+def _session_folder(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        return session.find(os.path.dirname(path), os.path.basename(path)).cwd
+    except LoopFailure:  # the session is gone; the present folder serves
+        return ""

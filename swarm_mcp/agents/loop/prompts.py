@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarm_mcp.agents.harness.adapter import mismatch
 from swarm_mcp.agents.harness.query import parse_json
-from swarm_mcp.agents.loop.settings import LoopSettings, Run
+from swarm_mcp.agents.loop.settings import LoopRun, LoopSettings
+from swarm_mcp.folders import names_in
 from swarm_mcp.installation import plugin_source
 
 OURS = """\
@@ -22,7 +24,7 @@ You are a coding agent. You work in the folder {cwd} through the tools you are g
 cannot go on; then answer in a few lines: what you did, how you know that it works, what is left.
 
 - Look before you change: read the files you are about to edit. Prefer small edits to rewriting whole files.
-- Run what shows that a change works, where there is something to run.
+- LoopRun what shows that a change works, where there is something to run.
 - Calls that do not depend on each other may be made in one answer; they run side by side.
 - Other sessions may edit this checkout too. A write that is refused because another session has locked the file is no
   failure of yours: do not write the file another way, do other work, or say in your answer what is blocked by whom."""
@@ -30,7 +32,7 @@ READ_ONLY = "This run is read-only: there is no tool to write files or run comma
 LONGEST_SECTION, LONGEST = 20_000, 150_000  # characters
 
 
-def system(loop: Run) -> str:
+def system(loop: LoopRun) -> str:
     """Return the system prompt, without skills and the texts of plugins."""
     config = loop.settings.config
     parts = [str(config.get("system_prompt") or OURS.format(cwd=loop.cwd))]
@@ -39,11 +41,7 @@ def system(loop: Run) -> str:
     for source in loop.sources:
         parts.append(_read(os.path.join(os.path.dirname(source), "AGENTS.md")))
         folder = os.path.join(source, "prompts")
-        if os.path.isdir(folder):
-            names = sorted(os.listdir(folder))
-        else:
-            names = []
-        parts += [_read(os.path.join(folder, name)) for name in names if name.endswith(".md")]
+        parts += [_read(os.path.join(folder, name)) for name in names_in(folder) if name.endswith(".md")]
     parts.append(str(config.get("append_system_prompt") or ""))
     if config.get("output_schema"):
         parts.append(_schema_instruction(config["output_schema"]))
@@ -72,7 +70,7 @@ def _schema_instruction(wanted: dict[str, Any]) -> str:
     )
 
 
-def schema_complaint(loop: Run, output: str) -> str:
+def schema_complaint(loop: LoopRun, output: str) -> str:
     """Return the mistake in an answer, for the model; empty if it fits, or after TRIES."""
     if loop.corrections < TRIES:
         why = mismatched(loop.settings, output)
@@ -116,7 +114,7 @@ class Skill(NamedTuple):
     folder: str
 
 
-def skills(loop: Run) -> dict[str, Skill]:
+def skills(loop: LoopRun) -> dict[str, Skill]:
     """Return name -> skill, sorted by name; of several with one name the one of highest priority."""
     found = {}
     for folder in _skill_folders(loop):
@@ -126,7 +124,7 @@ def skills(loop: Run) -> dict[str, Skill]:
     return dict(sorted(found.items()))
 
 
-def skill_catalogue(loop: Run) -> str:
+def skill_catalogue(loop: LoopRun) -> str:
     """Return the system prompt's part about the skills; empty without skills."""
     found = skills(loop)
     if not found:
@@ -138,7 +136,7 @@ def skill_catalogue(loop: Run) -> str:
     return _SKILL_GUIDE + "\n\n<available-skills>\n" + "\n".join(lines) + "\n</available-skills>"
 
 
-def load_skill(loop: Run, name: str) -> str | None:
+def load_skill(loop: LoopRun, name: str) -> str | None:
     """Return a skill's text and the place of its files, or `None` for an unknown name."""
     skill = skills(loop).get(name)
     if skill is None:
@@ -147,18 +145,13 @@ def load_skill(loop: Run, name: str) -> str | None:
         body = _frontmatter(file.read())[1].strip("\n")
     lines = [f'<skill name="{name}">', body, "", f"Skill directory: {skill.folder}"]
     lines.append("Relative paths in this skill count from there.")
-    resources = [
-        f"  {part}/{file}"
-        for part in RESOURCES
-        if os.path.isdir(os.path.join(skill.folder, part))
-        for file in sorted(os.listdir(os.path.join(skill.folder, part)))
-    ]
+    resources = [f"  {part}/{file}" for part in RESOURCES for file in names_in(os.path.join(skill.folder, part))]
     if resources:
         lines += ["", "<skill-resources>", *resources, "</skill-resources>"]
     return "\n".join([*lines, "</skill>"])
 
 
-def with_skill(loop: Run, prompt: str) -> str:
+def with_skill(loop: LoopRun, prompt: str) -> str:
     """Return a prompt. If its first line begins with ``/NAME`` of a skill, the skill's text comes before the rest."""
     first, _, rest = prompt.lstrip().partition("\n")
     word, _, more = first.partition(" ")
@@ -174,25 +167,16 @@ def with_skill(loop: Run, prompt: str) -> str:
     return text
 
 
-def _skill_folders(loop: Run) -> list[str]:
+def _skill_folders(loop: LoopRun) -> list[str]:
     places = [str(plugin_source() / "skills")]
     inside = [source for source in loop.sources if os.path.basename(source) != ".harness"]
     places += [os.path.join(source, "skills") for source in inside if source != loop.settings.home]
-    walked = []
-    folder = loop.cwd
-    while True:
-        walked.append(folder)
-        if folder == os.path.dirname(folder):
-            break
-        folder = os.path.dirname(folder)
+    walked = [loop.cwd, *map(str, Path(loop.cwd).parents)]
     home = os.path.expanduser("~")
     walked += [] if home in walked else [home]
     for folder in reversed(walked):
         places += [os.path.join(folder, ".harness", "skills"), os.path.join(folder, ".agents", "skills")]
-    found = []
-    for place in dict.fromkeys(places):
-        if os.path.isdir(place):
-            found += [os.path.join(place, name) for name in sorted(os.listdir(place))]
+    found = [os.path.join(place, name) for place in dict.fromkeys(places) for name in names_in(place)]
     given = loop.settings.config.get("skills")
     if isinstance(given, list):
         return found + [str(path) for path in given]

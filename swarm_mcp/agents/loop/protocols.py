@@ -9,7 +9,7 @@ import http.client
 import json
 import time
 import urllib.error
-from abc import ABC, abstractmethod
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from swarm_mcp.agents.loop.settings import LoopFailure, number
 
 
 class Reply(NamedTuple):
-    """A model's answer. `stop` is one of ``messages.STOPS``; `usage` has tokens by ``input`` (without cached ones),
+    """A model's answer. `stop` is one of ``session.STOPS``; `usage` has tokens by ``input`` (without cached ones),
     ``output``, ``cache_read``, ``cache_write``, as far as they are known.
     """
 
@@ -49,36 +49,6 @@ class Sink(NamedTuple):
     call: Callable[[ModelCall], None]
 
 
-class ModelProtocol(ABC):
-    """One protocol: `name`; `default_model`; `key`, the variable with the API key; `env`, its variables."""
-
-    name = ""
-    label = ""
-    default_model = ""
-    key = ""
-    env = ""
-
-    @abstractmethod
-    def missing(self, environ: Mapping[str, str]) -> str:
-        """Return the variables that this provider lacks; empty if it is ready."""
-
-    @abstractmethod
-    def messages(self, turns: Iterable[Turn]) -> list[dict[str, Any]]:
-        """Return the conversation as this protocol has it."""
-
-    @abstractmethod
-    def request(self, payload: dict[str, Any], environ: Mapping[str, str], stream: bool) -> Request:
-        """Return the request for `payload` (``model``, ``system``, ``messages``, ``tools``)."""
-
-    @abstractmethod
-    def read(self, response: dict[str, Any]) -> Reply:
-        """Return an answer as a Reply. Raises LoopFailure for a malformed answer."""
-
-    @abstractmethod
-    def join(self, chunks: Iterable[dict[str, Any]], sink: Sink) -> dict[str, Any]:
-        """Return the answer from the events of a stream. Raises LoopFailure where the stream ends early."""
-
-
 def tokens(**given: object) -> dict[str, int]:
     """Return the known numbers of tokens."""
     return {name: value for name, value in given.items() if isinstance(value, int) and not isinstance(value, bool)}
@@ -93,12 +63,6 @@ def number_of(environ: Mapping[str, str], name: str) -> float | int | None:
         return float(text)
     except ValueError:  # not a number: as if it were not set
         return None
-
-
-def sampling(environ: Mapping[str, str], prefix: str) -> dict[str, Any]:
-    """Return ``temperature``, ``top_p``, ``top_k`` where they are set."""
-    wanted = {name: number_of(environ, f"{prefix}_{name.upper()}") for name in ("temperature", "top_p", "top_k")}
-    return {name: value for name, value in wanted.items() if value is not None}
 
 
 SECONDS = 300.0  # without a byte
@@ -174,7 +138,7 @@ def _opened(name: str, request: Request, again: Again) -> Any:
             if not request.url.startswith(("http://", "https://")):
                 raise LoopFailure(f"{name}: {request.url[:100]!r} is no address of an endpoint")
             asked = urllib.request.Request(request.url, data, headers, method="POST")
-            return urllib.request.urlopen(asked, timeout=number("HARNESS_HTTP_TIMEOUT", SECONDS) or SECONDS)
+            return urllib.request.urlopen(asked, timeout=SECONDS)
         except urllib.error.HTTPError as error:
             with error:
                 text = error.read(LONGEST_ERROR).decode("utf-8", "replace")
@@ -244,8 +208,14 @@ ANTHROPIC_URL, ANTHROPIC_VERSION, ANTHROPIC_TOKENS = "https://api.anthropic.com/
 _ANTHROPIC_STOPS = {"end_turn": "end", "stop_sequence": "end", "tool_use": "tool_calls", "max_tokens": "length"}
 
 
-class Anthropic(ModelProtocol):
-    """The provider ``anthropic``."""
+class Anthropic:
+    """The provider ``anthropic``. `key` is the variable with the API key, `env` says all its variables.
+
+    `OpenAI` has the same methods: `missing` returns the variables that the provider lacks, `messages` the conversation
+    as the protocol has it, `request` the request for a payload (``model``, ``system``, ``messages``, ``tools``), `read`
+    an answer as a Reply, and `join` the answer from the events of a stream. The last two raise LoopFailure: `read` for
+    a malformed answer, `join` where the stream ends early.
+    """
 
     name = "anthropic"
     label = "Anthropic Messages API"
@@ -254,8 +224,6 @@ class Anthropic(ModelProtocol):
     env = """\
 ANTHROPIC_API_KEY      API key (or ANTHROPIC_AUTH_TOKEN, sent as a bearer)
 ANTHROPIC_API_URL      endpoint (https://api.anthropic.com/v1/messages; ANTHROPIC_BASE_URL names what is before /v1)
-ANTHROPIC_API_VERSION  (2023-06-01)
-ANTHROPIC_BETA         value of the header anthropic-beta (none)
 ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
 
     def missing(self, environ: Mapping[str, str]) -> str:
@@ -281,19 +249,16 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
     def request(self, payload: dict[str, Any], environ: Mapping[str, str], stream: bool) -> Request:
         base = environ.get("ANTHROPIC_BASE_URL", "").strip().rstrip("/")
         url = environ.get("ANTHROPIC_API_URL", "").strip() or (f"{base}/v1/messages" if base else ANTHROPIC_URL)
-        headers = {"anthropic-version": environ.get("ANTHROPIC_API_VERSION", "").strip() or ANTHROPIC_VERSION}
+        headers = {"anthropic-version": ANTHROPIC_VERSION}
         key, bearer = environ.get(self.key, "").strip(), environ.get("ANTHROPIC_AUTH_TOKEN", "").strip()
         if key:
             headers["x-api-key"] = key
         elif bearer:
             headers["authorization"] = f"Bearer {bearer}"
-        if environ.get("ANTHROPIC_BETA", "").strip():
-            headers["anthropic-beta"] = environ["ANTHROPIC_BETA"].strip()
         body = {
             "model": payload.get("model") or environ.get("HARNESS_MODEL") or self.default_model,
             "max_tokens": number_of(environ, "ANTHROPIC_MAX_TOKENS") or ANTHROPIC_TOKENS,
             "messages": payload.get("messages") or [],
-            **sampling(environ, "ANTHROPIC"),
         }
         body.update({name: payload[name] for name in ("system", "tools") if payload.get(name)})
         thinking = environ.get("HARNESS_THINKING", "").strip()
@@ -411,7 +376,7 @@ _OPENAI_STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "to
 _LONGEST_NAME = {OPENAI_URL: "max_completion_tokens"}
 
 
-class OpenAI(ModelProtocol):
+class OpenAI:
     """The provider ``openai``."""
 
     name = "openai"
@@ -453,7 +418,6 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
             "model": payload.get("model") or environ.get("HARNESS_MODEL") or self.default_model,
             _LONGEST_NAME.get(url, "max_tokens"): number_of(environ, "OPENAI_MAX_TOKENS") or OPENAI_TOKENS,
             "messages": [*system, *(payload.get("messages") or [])],
-            **sampling(environ, "OPENAI"),
         }
         if payload.get("tools"):
             body["tools"] = [{"type": "function", "function": _function(tool)} for tool in payload["tools"]]

@@ -12,14 +12,14 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from swarm_mcp.agents.harness.claude.adapter import Claude
-from swarm_mcp.agents.harness.codex.adapter import PRICES
+from swarm_mcp.agents.harness.claude import Claude
+from swarm_mcp.agents.harness.codex import PRICES
 from swarm_mcp.agents.harness.outcome import TOKENS, Cost, Price, priced
 from swarm_mcp.agents.harness.query import parse_object
-from swarm_mcp.agents.loop import protocols, settings, subprocesses, tools
+from swarm_mcp.agents.loop import protocols, settings, tools
 from swarm_mcp.agents.loop.protocols import Anthropic, OpenAI, Reply, number_of
 from swarm_mcp.agents.loop.session import ModelCall, learn, model_call
-from swarm_mcp.agents.loop.settings import LoopFailure, Run
+from swarm_mcp.agents.loop.settings import LoopFailure, LoopRun
 from swarm_mcp.agents.loop.tools import BUILT_IN_PROVIDERS
 
 # The cost of an answer in dollars: by the prices in a variant's file, else by the published ones.
@@ -37,8 +37,7 @@ def of_variant(facts: Mapping[str, str]) -> Price | None:
     if given is None or out is None:
         return None
     cached = number_of(facts, "price_cached")
-    written = number_of(facts, "price_cache_write")
-    return Price(given, given if cached is None else cached, out, facts.get("price_dated", ""), written)
+    return Price(given, given if cached is None else cached, out, "")
 
 
 def published(provider: str) -> Mapping[str, Price]:
@@ -75,7 +74,7 @@ def _sum(before: float | None, more: float | None) -> float | None:
 READY_SECONDS = 10.0
 
 
-def built_in(name: str) -> protocols.ModelProtocol:
+def built_in(name: str) -> Anthropic | OpenAI:
     """Return the protocol of that name; anthropic's for any other."""
     if name == "openai":
         return OpenAI()
@@ -95,7 +94,7 @@ class Provider:
         self.protocol = built_in(protocol_name)
         self.default_model = model
 
-    def ask(self, loop: Run, payload: dict[str, Any], early_calls: EarlyCalls) -> dict[str, Any]:
+    def ask(self, loop: LoopRun, payload: dict[str, Any], early_calls: EarlyCalls) -> dict[str, Any]:
         """Return the answer to `payload`, as the protocol has it whole. Raises LoopFailure."""
         environ = {**loop.environment("send"), **self.more}
         streams = loop.settings.stream and self.streams
@@ -183,9 +182,9 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
     if key:
         learn({f"{prefix}_API_KEY": key})
     more = {f"{prefix}_API_KEY": key, f"{prefix}_AUTH_TOKEN": ""}
-    for setting in ("url", "max_tokens", "temperature", "top_p", "top_k"):
+    for setting, variable in (("url", "API_URL"), ("max_tokens", "MAX_TOKENS")):
         if facts.get(setting):
-            more[f"{prefix}_{'API_URL' if setting == 'url' else setting.upper()}"] = facts[setting]
+            more[f"{prefix}_{variable}"] = facts[setting]
     streams = facts.get("stream", "").lower() not in ("0", "false", "no", "off")
     made = Provider(name, protocol, path, more, streams, facts.get("model", ""))
     made.price = of_variant(facts)
@@ -193,7 +192,7 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
 
 
 def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:
-    ran = subprocesses.run([path, flag], env=environ, cwd=os.getcwd(), seconds=READY_SECONDS)
+    ran = tools.run_command([path, flag], env=environ, cwd=os.getcwd(), seconds=READY_SECONDS)
     return ran.code, ran.out
 
 
@@ -208,7 +207,7 @@ class EarlyCalls(Protocol):
 
 
 def ask(
-    loop: Run,
+    loop: LoopRun,
     provider: Provider,
     payload: dict[str, Any],
     environ: Mapping[str, str],
@@ -227,7 +226,7 @@ def ask(
             reader = threading.Thread(target=_read_calls, args=(os.dup(handle), early_calls), daemon=True)
             reader.start()
             try:
-                ran = subprocesses.run(
+                ran = tools.run_command(
                     [*argv, "--stream"], text, env={**environ, "HARNESS_TOOL_FIFO": fifo}, cwd=loop.settings.folder
                 )
             finally:
@@ -235,7 +234,7 @@ def ask(
                 reader.join()
                 os.close(handle)
     else:
-        ran = subprocesses.run(argv, text, env=environ, cwd=loop.settings.folder)
+        ran = tools.run_command(argv, text, env=environ, cwd=loop.settings.folder)
     loop.log(ran.err)
     found = parse_object(ran.out)
     if ran.code:

@@ -1,16 +1,19 @@
-"""The settings of a run (the environment as the bash harness reads it, and one private file), and why it fails."""
+"""A run of the loop and its settings (the environment as the bash harness reads it, one private file); why it fails."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
+import threading
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from swarm_hook_core.environment import first_set
 from swarm_mcp import __version__
 from swarm_mcp.agents.harness.hs import nearest_sessions
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.folders import names_in
 from swarm_mcp.processes import Reaper
 
 # Exit codes of `swarm-mcp worker loop`, beside those of every command.
@@ -33,7 +36,9 @@ class LoopFailure(SwarmError):
 
 
 CONFIG_VARIABLE = "SWARM_LOOP_CONFIG"
-MAX_TURNS, TOOL_SECONDS, AGENT_SECONDS, DEPTH = 100, 120.0, 600.0, 2
+MAX_TURNS, TOOL_SECONDS = 100, 120.0
+DEPTH = 2  # of agents that agents start
+ON_PATH = "path"  # the folder in the root that is the last on the PATH of everything a run starts
 READ_ONLY = "read-only"
 
 
@@ -43,13 +48,13 @@ class LoopSettings:
     home, sessions   folders: ``HARNESS_HOME``; ``HARNESS_SESSIONS``, else the nearest ``.harness/sessions`` at or above
                      the present folder, else ``sessions`` in `home`
     root             folder of the built-in plugins (``HARNESS_ROOT`` of every plugin we start)
-    model, provider, max_turns, thinking, log   ``HARNESS_MODEL`` and so on
+    model, provider, max_turns, log   ``HARNESS_MODEL`` and so on
     stream           read answers as they come (``HARNESS_STREAM``; on)
-    depth, max_depth   the number of agents above this one (``HARNESS_DEPTH``), and its limit (``RLM_MAX_DEPTH``)
+    depth            the number of agents above this one (``HARNESS_DEPTH``)
     predispatch      start tools while the answer is still coming (``HARNESS_PREDISPATCH``; on)
-    config           the JSON object in the file that ``SWARM_LOOP_CONFIG`` names: ``mode``, ``tools``,
-                     ``adapter``, ``system_prompt``, ``append_system_prompt``, ``output_schema``, ``max_turns``,
-                     ``fork`` (a resumed session goes on in a copy)
+    config           the JSON object in the file that ``SWARM_LOOP_CONFIG`` names: ``mode``,
+                     ``mcp_servers``, ``skills``, ``system_prompt``, ``append_system_prompt``, ``output_schema``,
+                     ``max_turns``, ``fork`` (a resumed session goes on in a copy)
     """
 
     def __init__(self, root: str = ""):
@@ -68,20 +73,15 @@ class LoopSettings:
         self.sessions = _folder("HARNESS_SESSIONS") or nearest_sessions(self.folder, self.home)
         self.model, self.provider = first_set("HARNESS_MODEL"), first_set("HARNESS_PROVIDER")
         self.max_turns = int(number("HARNESS_MAX_TURNS", MAX_TURNS))
-        self.thinking, self.log = first_set("HARNESS_THINKING"), first_set("HARNESS_LOG")
+        self.log = first_set("HARNESS_LOG")
         self.stream, self.predispatch = not is_off("HARNESS_STREAM"), not is_off("HARNESS_PREDISPATCH")
-        self.depth, self.max_depth = int(number("HARNESS_DEPTH", 0)), int(number("RLM_MAX_DEPTH", DEPTH))
+        self.depth = int(number("HARNESS_DEPTH", 0))
         self.config = _config()
 
     @property
-    def mode(self) -> str:
-        """``read-only``, ``edit`` or ``yolo``."""
-        return str(self.config.get("mode") or "edit")
-
-    @property
     def read_only(self) -> bool:
-        """Return True if this run may write no file."""
-        return self.mode == READ_ONLY
+        """True if this run may write no file; its mode is else ``edit`` or ``yolo``."""
+        return self.config.get("mode") == READ_ONLY
 
     def exported(self) -> dict[str, str]:
         """Return the variables that every plugin finds in its environment, beside those of its session and stage."""
@@ -147,11 +147,8 @@ def named(found: Iterable[str], kind: str) -> dict[str, str]:
     listed: dict[str, str] = {}
     for source in (BUNDLED, *found):
         folder = os.path.join(source, kind)
-        if os.path.isdir(folder):
-            names = sorted(os.listdir(folder))
-        else:
-            names = []
-        listed.update({name[: -len(".conf")]: os.path.join(folder, name) for name in names if name.endswith(".conf")})
+        names = [name for name in names_in(folder) if name.endswith(".conf")]
+        listed.update({name.removesuffix(".conf"): os.path.join(folder, name) for name in names})
     return dict(sorted(listed.items()))
 
 
@@ -170,37 +167,55 @@ def pairs(text: str) -> list[tuple[str, str]]:
     return [(name.strip(), value.strip()) for name, equals, value in parted if equals]
 
 
-# The state of a run, as its stages and tools see it.
+# The state of a run.
 
 
-class Run(Protocol):
-    """One run.
+class LoopRun:
+    """One run: the state that its stages and tools share.
 
-    `session` is a Session, once there is one. `report`, `provider`, `swarm` and `servers` are a Report, a Provider, a
-    SwarmSession and Servers; their modules take a Run themselves.
-    `early` has results of calls that began before their answer was whole, `asked` counts the model's answers,
-    `corrections` the answers that did not fit a schema.
+    `session` is a Session once there is one, `provider` a Provider from the stage ``resolve`` on. `report`, `swarm` and
+    `servers` are a Report, a SwarmSession and Servers; their modules take a run themselves.
     """
 
-    settings: LoopSettings
-    report: Any
-    cwd: str
-    session: Any
-    provider: Any
-    sources: list[str]
-    reaper: Reaper
-    swarm: Any
-    servers: Any
-    greeting: str
-    early: dict[str, tuple[str, bool]]
-    asked: int
-    corrections: int
-
-    def refresh(self) -> None:
-        """Look for plugins anew."""
+    def __init__(self, settings: LoopSettings, report: Any, cwd: str, swarm: Any = None, servers: Any = None):
+        self.settings, self.report, self.cwd, self.swarm, self.servers = settings, report, cwd, swarm, servers
+        self.session: Any = None
+        self.provider: Any = None
+        self.sources: list[str] = []  # the places of plugins
+        self.reaper = Reaper()
+        self.greeting = ""
+        self.early: dict[str, tuple[str, bool]] = {}  # results of calls that began before their answer was whole
+        self.asked = 0  # how often a model was
+        self.corrections = 0  # how often an answer had to be asked for again
+        self._logging = threading.Lock()
 
     def environment(self, stage: str = "") -> dict[str, str]:
         """Return the environment of everything that the run starts."""
+        told = {
+            **self.settings.exported(),
+            "HARNESS_SOURCES": ":".join(self.sources),
+            "HARNESS_STAGE": stage,
+            "HARNESS_CWD": self.cwd,
+        }
+        if self.session:
+            told["HARNESS_SESSION"] = self.session.path
+        if self.settings.root:
+            ours = os.path.join(self.settings.root, ON_PATH)
+            told["PATH"] = f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{ours}"
+        return {**os.environ, **told}
 
     def log(self, text: str) -> None:
-        """Write a text of plugins to the log."""
+        """Write the standard error of plugins to ``HARNESS_LOG``, else to our own."""
+        if not text.strip():
+            return
+        if not text.endswith("\n"):
+            text += "\n"
+        with self._logging:
+            try:
+                if not self.settings.log or self.settings.log == "/dev/stderr":
+                    print(text, end="", file=sys.stderr, flush=True)
+                else:
+                    with open(self.settings.log, "a", encoding="utf-8", errors="replace") as file:
+                        file.write(text)
+            except (OSError, ValueError):  # a log that cannot be written must not end the run
+                return

@@ -15,9 +15,9 @@ from typing import Any
 
 from swarm_hook_core import state
 from swarm_mcp.agents.harness.query import parse_json, parse_object
-from swarm_mcp.agents.loop import prompts, providers, subprocesses, tools
+from swarm_mcp.agents.loop import prompts, providers, tools
 from swarm_mcp.agents.loop.session import ModelCall, model_call, written
-from swarm_mcp.agents.loop.settings import MODEL_FAILED, TOO_LONG, TOOL_SECONDS, LoopFailure, Run, number
+from swarm_mcp.agents.loop.settings import DEPTH, MODEL_FAILED, TOO_LONG, TOOL_SECONDS, LoopFailure, LoopRun, number
 
 # The tools of a run, and carrying out the model's calls of them.
 
@@ -26,18 +26,18 @@ SCHEMA_SECONDS = 10.0
 _schemas: dict[tuple[Any, ...], dict[str, Any] | None] = {}
 
 
-def found(loop: Run) -> dict[str, str]:
+def found(loop: LoopRun) -> dict[str, str]:
     """Return name -> executable of every plugin's tool. Built-in tools need no executable."""
     return tools.executables(loop.sources, "tools")
 
 
-def is_ours(loop: Run, name: str, path: str | None) -> bool:
+def is_ours(loop: LoopRun, name: str, path: str | None) -> bool:
     """Return True for a built-in tool, which runs in this process, and False for a plugin's."""
     ours = bool(loop.settings.root) and bool(path) and str(path).startswith(os.path.join(loop.settings.root, ""))
     return name in tools.NAMES and (path is None or ours)
 
 
-def schemas(loop: Run) -> list[dict[str, Any]]:
+def schemas(loop: LoopRun) -> list[dict[str, Any]]:
     """Return every tool as ``{"name", "description", "input_schema"}``, by name."""
     paths = found(loop)
     listed: list[dict[str, Any]] = []
@@ -45,7 +45,7 @@ def schemas(loop: Run) -> list[dict[str, Any]]:
         path = paths.get(name)
         if not _may_use(loop, name, is_ours(loop, name, path)):
             continue
-        if name == "agent" and loop.settings.depth >= loop.settings.max_depth:
+        if name == "agent" and loop.settings.depth >= DEPTH:
             continue
         shown: dict[str, Any] | None
         if is_ours(loop, name, path):
@@ -57,7 +57,7 @@ def schemas(loop: Run) -> list[dict[str, Any]]:
     return [*listed, *loop.servers.schemas(loop)]
 
 
-def execute_call(loop: Run, made: ModelCall) -> tuple[str, bool]:
+def execute_call(loop: LoopRun, made: ModelCall) -> tuple[str, bool]:
     """Carry out a call; return ``(result, is_error)``. Never raises for errors of the call itself."""
     path = found(loop).get(made.name)
     ours = is_ours(loop, made.name, path)
@@ -92,7 +92,7 @@ class EarlyCalls:
     other calls run side by side.
     """
 
-    def __init__(self, loop: Run):
+    def __init__(self, loop: LoopRun):
         self._loop = loop
         self._running: list[threading.Thread] = []
 
@@ -127,15 +127,15 @@ class EarlyCalls:
             return
 
 
-def _may_use(loop: Run, name: str, ours: bool) -> bool:
+def _may_use(loop: LoopRun, name: str, ours: bool) -> bool:
     """Return True if a run in this mode may use a tool. A read-only run may use built-in tools that read."""
     return not loop.settings.read_only or (ours and name in tools.READERS)
 
 
-def _execute(loop: Run, path: str, made: ModelCall) -> tuple[str, bool]:
+def _execute(loop: LoopRun, path: str, made: ModelCall) -> tuple[str, bool]:
     seconds = number("HARNESS_TOOL_TIMEOUT", TOOL_SECONDS)
     text = json.dumps(made.input, ensure_ascii=False)
-    ran = subprocesses.run(
+    ran = tools.run_command(
         [path, "--exec"], text + "\n", env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
         reaper=loop.reaper, together=True,
     )  # fmt: skip
@@ -144,7 +144,7 @@ def _execute(loop: Run, path: str, made: ModelCall) -> tuple[str, bool]:
     return ran.out.rstrip("\n"), ran.code != 0
 
 
-def _asked(loop: Run, path: str) -> dict[str, Any] | None:
+def _asked(loop: LoopRun, path: str) -> dict[str, Any] | None:
     """Return an executable's description of itself; it is asked once for each version of the file."""
     try:
         status = os.stat(path)
@@ -152,7 +152,7 @@ def _asked(loop: Run, path: str) -> dict[str, Any] | None:
         return None
     key = (path, status.st_mtime_ns, status.st_size)
     if key not in _schemas:
-        ran = subprocesses.run(
+        ran = tools.run_command(
             [path, "--schema"], env=loop.environment("assemble"), cwd=loop.settings.folder, seconds=SCHEMA_SECONDS,
             reaper=loop.reaper,
         )  # fmt: skip
@@ -192,7 +192,7 @@ def hooks_of(stage: str, found: list[str], ours: dict[str, Hook]) -> dict[str, s
     return dict(sorted(hooks.items()))
 
 
-def run(loop: Run, stage: str, context: dict[str, Any], ours: dict[str, Hook]) -> dict[str, Any]:
+def run(loop: LoopRun, stage: str, context: dict[str, Any], ours: dict[str, Hook]) -> dict[str, Any]:
     """Return the stage's output for the input `context`. Raises StageFailed."""
     current: dict[str, Any] | str = context
     for name, hook in hooks_of(stage, loop.sources, ours).items():
@@ -208,12 +208,12 @@ def run(loop: Run, stage: str, context: dict[str, Any], ours: dict[str, Hook]) -
     return _parsed(current, stage, "")
 
 
-def _run_executable(loop: Run, stage: str, path: str, current: dict[str, Any] | str) -> str:
+def _run_executable(loop: LoopRun, stage: str, path: str, current: dict[str, Any] | str) -> str:
     if isinstance(current, str):
         text = current
     else:
         text = json.dumps(current, ensure_ascii=False)
-    ran = subprocesses.run([path], text + "\n", env=loop.environment(stage), cwd=loop.settings.folder)
+    ran = tools.run_command([path], text + "\n", env=loop.environment(stage), cwd=loop.settings.folder)
     loop.log(ran.err)
     if ran.code == 0:
         return ran.out
@@ -246,14 +246,14 @@ def described(hook: str | Hook) -> str:
     return os.path.abspath(hook)
 
 
-def walk_dirs(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def walk_dirs(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """sources: every plugin folder, lowest priority first."""
     found = tools.walk(loop.settings.root, loop.settings.home, loop.settings.folder)
     active = (loop.settings.provider, loop.provider.protocol_name if loop.provider else "")
     return {"sources": tools.scoped(found, active) if loop.provider else found}
 
 
-def detect(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def detect(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """resolve: the provider that was asked for, else the first that is ready."""
     return {
         **data,
@@ -261,48 +261,48 @@ def detect(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def defaults(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def defaults(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """resolve: the model that was asked for, else the provider's own."""
     found = providers.resolve(str(data.get("provider") or ""), loop.sources, loop.environment("resolve"))
     loop.provider = found
     return {**data, "model": data.get("model") or found.default_model}
 
 
-def begin(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def begin(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """start: join the swarm, have the servers started."""
     loop.servers.start(loop)
     loop.greeting = loop.swarm.join(loop)
     return {**data, "next_state": "assemble"}
 
 
-def add_messages(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def add_messages(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """assemble: the conversation so far, as the provider's protocol has it."""
     messages = loop.provider.protocol.messages(loop.session.turns())
     return {"model": loop.settings.model, **data, "messages": messages, "next_state": "send"}
 
 
-def add_tools(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def add_tools(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """assemble: the tools there are now."""
     return {**data, "tools": schemas(loop), "next_state": "send"}
 
 
-def add_prompts(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def add_prompts(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """assemble: the model's role, and the project's own instructions."""
     return {**data, "system": prompts.system(loop), "next_state": "send"}
 
 
-def add_skills(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def add_skills(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """assemble: the skills there are, by name and description."""
     catalogue = prompts.skill_catalogue(loop)
     return {**data, "system": "\n\n".join(filter(None, (data.get("system"), catalogue))), "next_state": "send"}
 
 
-def add_swarm(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def add_swarm(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """assemble: where this session stands in the swarm."""
     return {**data, "system": "\n\n".join(filter(None, (data.get("system"), loop.greeting))), "next_state": "send"}
 
 
-def send(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def send(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """send: ask the model. Tools that its answer calls begin while it is still coming."""
     most = loop.settings.config.get("max_turns")
     if isinstance(most, int) and 0 < most <= loop.asked:
@@ -321,7 +321,7 @@ def send(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     return {**response, "next_state": "receive"}
 
 
-def save_answer(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def save_answer(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """receive: write the answer down; go on with its calls, or be done."""
     reply = loop.provider.protocol.read(data)
     made = [block.call for block in reply.blocks if block.call]
@@ -347,7 +347,7 @@ def save_answer(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     return {"next_state": "done", "output": output}
 
 
-def execute(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def execute(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """tool_exec: carry out the first of the calls, or take the result that it has already."""
     waiting = data.get("tool_calls")
     if not isinstance(waiting, list) or not waiting or not isinstance(waiting[0], dict):
@@ -359,7 +359,7 @@ def execute(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     return {**done, "tool_calls": rest, "next_state": "tool_done"}
 
 
-def save_result(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def save_result(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """tool_done: write the result down; go on with the next call, or ask the model."""
     call_id, name, error = str(data.get("call_id")), str(data.get("name")), data.get("error") in (True, "true")
     text, rest = str(data.get("result") or ""), data.get("tool_calls") or []
@@ -371,7 +371,7 @@ def save_result(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     return {"next_state": "assemble"}
 
 
-def display(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
+def display(loop: LoopRun, data: dict[str, Any]) -> dict[str, Any]:
     """error: report the failure."""
     text = str(data.get("error") or "a hook failed")
     if loop.session:

@@ -25,7 +25,7 @@ from swarm_hook_core.registration import CommandRegistrar, NotRegistered, descri
 from swarm_hook_core.state import has_plans, is_awaited
 from swarm_mcp.agents.loop import tools
 from swarm_mcp.agents.loop.session import ModelCall
-from swarm_mcp.agents.loop.settings import Run
+from swarm_mcp.agents.loop.settings import LoopRun
 from swarm_mcp.agents.loop.tools import WRITERS
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import coordinator_command
@@ -50,7 +50,6 @@ _OF_PLUGINS = _config("")  # the loop starts none of the commands in this config
 # The hook core knows tools by these names.
 _NAMES = {"bash": "Bash"}
 RENEW_SECONDS, BUSY_SECONDS = 30.0, 5.0
-SWITCH = "SWARM_LOOP_GUARD"  # "outside": the process that started the loop checks the writes
 
 
 class SwarmSession:
@@ -63,9 +62,9 @@ class SwarmSession:
         self._notices: dict[str, str] = {}
         self._plans: dict[str, str] = {}
 
-    def join(self, loop: Run) -> str:
+    def join(self, loop: LoopRun) -> str:
         """Register the session. Return the model's text about it, empty if a plugin takes care of that."""
-        if is_guarded(loop.sources) or os.environ.get(SWITCH, "").strip() == "outside":
+        if is_guarded(loop.sources):
             return ""
         self._session_id, self._cwd = loop.session.id, loop.cwd
         self.core = HookCore(CONFIG, chosen_command() or coordinator_command(), driver.load())

@@ -1,4 +1,4 @@
-"""The tools of a run: built-in ones, those of MCP servers, and the places of plugins."""
+"""The tools of a run: built-in ones, those of MCP servers; the places of plugins, and running their executables."""
 
 from __future__ import annotations
 
@@ -6,22 +6,27 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
+import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 from swarm_hook_core.kernel.planning import inside
 from swarm_hook_core.mcp_writers import is_writer
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp import __version__
-from swarm_mcp.agents.loop import prompts, subprocesses
+from swarm_mcp.agents.loop import prompts
 from swarm_mcp.agents.loop.session import ModelCall
-from swarm_mcp.agents.loop.settings import AGENT_SECONDS, READ_ONLY, TOOL_SECONDS, Run, number
+from swarm_mcp.agents.loop.settings import DEPTH, ON_PATH, READ_ONLY, TOOL_SECONDS, LoopRun, number
 from swarm_mcp.errors import ClientFailed
+from swarm_mcp.folders import names_in
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.mcp.client import START_SECONDS, Client
+from swarm_mcp.processes import Reaper
 
 WRITERS = frozenset({"write_file", "str_replace", "edit_file"})
 READERS = frozenset({"read_file", "list_dir", "skill", "agent"})
@@ -44,7 +49,7 @@ _EDIT = {
 }
 _SCHEMAS = {
     "bash": _tool(
-        "Run a command with bash in the working folder; its output, and its exit code where that is not 0.",
+        "LoopRun a command with bash in the working folder; its output, and its exit code where that is not 0.",
         "command",
         command=_text("The command"),
         timeout={"type": "integer", "description": "Seconds after which it is ended, with all it started (120)"},
@@ -90,7 +95,7 @@ def schema(name: str) -> dict[str, Any]:
     return {"name": name, **_SCHEMAS[name]}
 
 
-def run(loop: Run, made: ModelCall, plan: str = "") -> tuple[str, bool]:
+def run(loop: LoopRun, made: ModelCall, plan: str = "") -> tuple[str, bool]:
     """Carry out a call of a built-in tool; return ``(result, is_error)``.
 
     `plan`: the file with the kernel's plan for a shell command, or empty.
@@ -112,10 +117,11 @@ def run(loop: Run, made: ModelCall, plan: str = "") -> tuple[str, bool]:
 
 
 LONGEST_SECONDS = 3600.0
+AGENT_SECONDS = 600.0
 
 
-def bash(loop: Run, given: dict[str, Any], plan: str = "") -> tuple[str, bool]:
-    """Run a shell command in a process group of its own. Return its output with remarks, and True if it failed.
+def bash(loop: LoopRun, given: dict[str, Any], plan: str = "") -> tuple[str, bool]:
+    """LoopRun a shell command in a process group of its own. Return its output with remarks, and True if it failed.
 
     `plan`: the file with the kernel's plan for the command, or empty.
     """
@@ -128,7 +134,7 @@ def bash(loop: Run, given: dict[str, Any], plan: str = "") -> tuple[str, bool]:
     argv = [shutil.which("bash") or "/bin/sh", "-c", command]
     if plan:
         argv = inside(plan, argv)
-    ran = subprocesses.run(
+    ran = run_command(
         argv, env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
         reaper=loop.reaper, together=True,
     )  # fmt: skip
@@ -146,13 +152,13 @@ _PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SW
                 "HARNESS_PROVIDER")  # fmt: skip
 
 
-def agent(loop: Run, given: dict[str, Any]) -> tuple[str, bool]:
-    """Run an agent below this one to its end. Return its answer, and True if it failed."""
+def agent(loop: LoopRun, given: dict[str, Any]) -> tuple[str, bool]:
+    """LoopRun an agent below this one to its end. Return its answer, and True if it failed."""
     prompt = given.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():
         return "error: prompt must be a text", True
-    if loop.settings.depth >= loop.settings.max_depth:
-        return f"error: agents {loop.settings.depth} deep start no further ones (RLM_MAX_DEPTH)", True
+    if loop.settings.depth >= DEPTH:
+        return f"error: agents {loop.settings.depth} deep start no further ones", True
     env = {name: value for name, value in loop.environment().items() if name not in _PARENTS_OWN}
     provider, model = given.get("provider"), given.get("model")
     env.update(
@@ -167,14 +173,13 @@ def agent(loop: Run, given: dict[str, Any]) -> tuple[str, bool]:
     mode: tuple[str, ...] = ()
     if loop.settings.read_only:
         mode = ("--mode", READ_ONLY)
-    seconds = number("HARNESS_AGENT_TIMEOUT", AGENT_SECONDS)
-    ran = subprocesses.run(
-        [*coordinator_command(), "loop", "agent", *mode], prompt, env=env, cwd=loop.cwd, seconds=seconds,
+    ran = run_command(
+        [*coordinator_command(), "loop", "agent", *mode], prompt, env=env, cwd=loop.cwd, seconds=AGENT_SECONDS,
         reaper=loop.reaper,
     )  # fmt: skip
     last = next((line for line in reversed(ran.err.split("\n")) if line.strip()), "")
     if ran.timed_out:
-        return f"error: the agent took longer than {seconds:.0f} s and was ended", True
+        return f"error: the agent took longer than {AGENT_SECONDS:.0f} s and was ended", True
     if ran.code:
         return f"error: the agent failed (exit {ran.code}): {last}", True
     return ran.out.rstrip("\n") or "(it answered nothing)", False
@@ -342,14 +347,14 @@ class Servers:
     def __contains__(self, name: str) -> bool:
         return name in self._tools
 
-    def start(self, loop: Run) -> None:
+    def start(self, loop: LoopRun) -> None:
         """Start every server, without waiting for them."""
         for name, server in _wanted(loop).items():
             thread = threading.Thread(target=self._open, args=(name, server, loop), daemon=True)
             thread.start()
             self._starting.append(thread)
 
-    def schemas(self, loop: Run) -> list[dict[str, Any]]:
+    def schemas(self, loop: LoopRun) -> list[dict[str, Any]]:
         """Return every tool's schema for the model. The first call waits for the servers."""
         self._wait(loop)
         return [
@@ -362,7 +367,7 @@ class Servers:
             if self.may_use(loop, name)
         ]
 
-    def may_use(self, loop: Run, name: str) -> bool:
+    def may_use(self, loop: LoopRun, name: str) -> bool:
         """Return True if a run in this mode may call a tool. A read-only run may not write, or start a writer."""
         return not (loop.settings.read_only and (is_writer(name) or name == DISPATCH))
 
@@ -382,7 +387,7 @@ class Servers:
         for connection in connections:
             connection.close()
 
-    def _wait(self, loop: Run) -> None:
+    def _wait(self, loop: LoopRun) -> None:
         for thread in self._starting:
             thread.join(START_SECONDS)
         if self._starting:
@@ -390,7 +395,7 @@ class Servers:
             for name, why in sorted(self._failed.items()):
                 loop.report.custom("mcp_failed", {"name": name, "error": why})
 
-    def _open(self, name: str, server: dict[str, Any], loop: Run) -> None:
+    def _open(self, name: str, server: dict[str, Any], loop: LoopRun) -> None:
         try:
             connection = Client(server, loop.cwd, "swarm-loop")
             with self._lock:
@@ -407,7 +412,7 @@ class Servers:
                 self._tools[_name(name, tool["name"])] = (connection, tool)
 
 
-def _wanted(loop: Run) -> dict[str, dict[str, Any]]:
+def _wanted(loop: LoopRun) -> dict[str, dict[str, Any]]:
     """name -> server (``command``, ``args``, ``env``, ``cwd`` or ``url``, ``headers``)."""
     given = loop.settings.config.get("mcp_servers")
     if isinstance(given, dict):
@@ -447,14 +452,8 @@ def _name(server: str, tool: str) -> str:
 def walk(root: str, home: str, folder: str) -> list[str]:
     """Return every source for a run in `folder`, lowest priority first."""
     found = packs(root)
-    places = []
-    while True:
-        place = os.path.join(folder, ".harness")
-        if os.path.isdir(place):
-            places.append(place)
-        if folder == os.path.dirname(folder):
-            break
-        folder = os.path.dirname(folder)
+    above = [folder, *map(str, Path(folder).parents)]
+    places = [place for place in (os.path.join(one, ".harness") for one in above) if os.path.isdir(place)]
     if home not in places and not any(_same(home, place) for place in places):
         places.append(home)
     for place in reversed(places):
@@ -465,11 +464,10 @@ def walk(root: str, home: str, folder: str) -> list[str]:
 
 def packs(place: str) -> list[str]:
     """Return the plugin folders in ``plugins/`` of `place`, by name."""
-    if place:
-        folder = os.path.join(place, "plugins")
-    else:
-        folder = ""
-    return [path for path in (os.path.join(folder, name) for name in _names(folder)) if os.path.isdir(path)]
+    if not place:
+        return []
+    folder = os.path.join(place, "plugins")
+    return [path for path in (os.path.join(folder, name) for name in names_in(folder)) if os.path.isdir(path)]
 
 
 def scoped(sources: Iterable[str], active: Iterable[str]) -> list[str]:
@@ -489,20 +487,11 @@ def executables(sources: Iterable[str], *kind: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for source in sources:
         folder = os.path.join(source, *kind)
-        for name in _names(folder):
+        for name in names_in(folder):
             path = os.path.join(folder, name)
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 found[name] = path
     return dict(sorted(found.items()))
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        if folder:
-            return sorted(os.listdir(folder))
-        return []
-    except OSError:  # no such folder
-        return []
 
 
 def _same(left: str, right: str) -> bool:
@@ -514,7 +503,6 @@ def _same(left: str, right: str) -> bool:
 
 BUILT_IN_PROVIDERS = ("anthropic", "openai")
 KEPT_DAYS = 30
-ON_PATH = "path"  # the folder in it that is the last on the PATH of everything a run starts
 _TOOL, _PROVIDER = "plugins/core/tools/{}", "plugins/{0}/providers/{0}"
 
 
@@ -563,3 +551,107 @@ def _forget_old(base: str, mine: str) -> None:
         path = os.path.join(base, name)
         if name.startswith("plugins-") and path != mine and os.stat(path).st_mtime < oldest:
             shutil.rmtree(path, ignore_errors=True)
+
+
+# Running executables: text in, text and exit code out.
+
+
+LONGEST_OUTPUT = 4 * 1024 * 1024  # bytes of output that are read; more is no answer
+SHORT = 4096  # bytes that every pipe takes at once
+# A command begins once the reaper knows it: if this process were killed before, nothing would end the command.
+_ON_WORD = 'read -r go || exit 125; exec "$@"'
+
+
+class Finished(NamedTuple):
+    """The end of a command. `code` is that of a shell: 128 plus the signal for a killed command."""
+
+    code: int
+    out: str
+    err: str
+    timed_out: bool = False
+    seconds: float = 0.0
+
+
+def run_command(
+    argv: list[str],
+    stdin: str = "",
+    *,
+    env: Mapping[str, str],
+    cwd: str,
+    seconds: float = 0.0,
+    reaper: Reaper | None = None,
+    together: bool = False,
+) -> Finished:
+    """LoopRun `argv` with the text `stdin` as its input. A command that cannot be started ends with 126 and a reason in
+    `err`.
+
+    `seconds` 0: no limit. With a `reaper` the command has a process group of its own, and is ended at the time limit.
+    `together`: standard error goes to `out`. Output goes through files, so that a background process with an open
+    output does not keep the command from ending.
+    """
+    begun = time.monotonic()
+    data = stdin.encode("utf-8", "replace")
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            child = subprocess.Popen(
+                ["/bin/sh", "-c", _ON_WORD, argv[0], *argv] if reaper else argv, stdin=subprocess.PIPE, stdout=out,
+                stderr=subprocess.STDOUT if together else err, env=dict(env), cwd=cwd,
+                start_new_session=reaper is not None,
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            why = f"{argv[0]}: {getattr(error, 'strerror', None) or error}"
+            return Finished(126, why if together else "", why)
+        timed_out = False
+        try:
+            if reaper:
+                reaper.watch(child.pid)
+            _give(child, (b"go\n" if reaper else b"") + data)
+            child.wait(seconds or None)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            _end_command(child, reaper)
+        except BaseException:
+            _end_command(child, reaper)
+            raise
+        if reaper:
+            reaper.forget(child.pid)
+        code = child.returncode
+        if code < 0:
+            code = 128 - code
+        return Finished(code, _output_in(out), _output_in(err), timed_out, time.monotonic() - begun)
+
+
+def _give(child: subprocess.Popen[bytes], data: bytes) -> None:
+    """Write all of `data` to standard input. Long data is written by a thread: the child need not read it."""
+
+    def write() -> None:
+        try:
+            assert child.stdin
+            with child.stdin as pipe:
+                pipe.write(data)
+        except OSError:
+            return  # it has closed its input, or ended
+
+    if len(data) <= SHORT:
+        write()
+    else:
+        threading.Thread(target=write, daemon=True).start()
+
+
+def _end_command(child: subprocess.Popen[bytes], reaper: Reaper | None) -> None:
+    if reaper:
+        reaper.end(child.pid, child)
+    else:
+        child.kill()
+        child.wait()
+
+
+def _output_in(file: IO[bytes]) -> str:
+    size = os.fstat(file.fileno()).st_size
+    file.seek(0)
+    if size <= LONGEST_OUTPUT:
+        return file.read().decode("utf-8", "replace")
+    head = file.read(LONGEST_OUTPUT // 2)
+    file.seek(size - LONGEST_OUTPUT // 2)
+    left = f"\n[{size - LONGEST_OUTPUT} bytes left out]\n".encode()
+    return (head + left + file.read()).decode("utf-8", "replace")

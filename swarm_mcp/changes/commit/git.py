@@ -1,4 +1,4 @@
-"""Git as a worker: unlike ``swarm_hook_core.git`` it runs the repository's filters, hooks and signing program."""
+"""Git as a worker: unlike ``repository.ask`` it runs the repository's filters, hooks and signing program."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The verbs, one module for each family; ``swarm_mcp/cli/verbs.py`` maps verbs to modules."""
+"""The verbs, one module for each family; ``contributions`` maps verbs to modules."""
 
 from __future__ import annotations

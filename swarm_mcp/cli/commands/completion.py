@@ -8,6 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from swarm_hook_core.untrusted_text import one_line
+from swarm_mcp import contributions
 from swarm_mcp.answers.people import veiled
 from swarm_mcp.cli.arguments import (
     FILES,
@@ -15,6 +16,7 @@ from swarm_mcp.cli.arguments import (
     FRONT,
     INSTANCES,
     MORE_SETUP,
+    NOUNS,
     TASKS,
     Arguments,
     Option,
@@ -22,10 +24,13 @@ from swarm_mcp.cli.arguments import (
     Usage,
     Word,
     choice,
+    declared,
+    is_verb,
     verb,
+    verb_named,
+    words_of,
 )
 from swarm_mcp.cli.output import say_text
-from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, declared, is_verb, summary_of, verb_named, words_of
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain import Session, onlooker
 from swarm_mcp.folders import current_scope
@@ -64,14 +69,14 @@ def candidates(words: list[str]) -> list[Candidate]:
     elif not before or before == ["help"]:
         # The commands of the help page
         found = [Candidate(noun, about) for noun, about in NOUNS.items()]
-        for name in all_verbs():
+        for name in contributions.verbs():
             group, about = declared(name)
             if group in FRONT:
                 found.append(Candidate(name, about))
     else:
         noun, of_noun = before[0], words_of(before[0])
-        found = [Candidate(word, summary_of(verb)) for word, verb in of_noun.items() if len(before) == 1]
-        verb, behind = aliases().get(noun, noun), before[1:]
+        found = [Candidate(word, declared(verb)[1]) for word, verb in of_noun.items() if len(before) == 1]
+        verb, behind = contributions.table("ALIASES").get(noun, noun), before[1:]
         if before[1:2] and before[1] in of_noun:
             verb, behind = of_noun[before[1]], before[2:]
         if is_verb(verb):

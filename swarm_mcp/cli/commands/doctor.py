@@ -16,7 +16,7 @@ from swarm_mcp.doctor.demo import NEXT, play
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import clean, current_scope
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes import NAMES, chosen, server_name
+from swarm_mcp.runtimes import NAMES, chosen, client_settings
 from swarm_mcp.runtimes.base import Begun, Finding, Runtime, SideBySide, Steps
 from swarm_mcp.store import Store
 
@@ -138,7 +138,7 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
         tell(own_checks.of_plugin(client, look.installed.root))
         for finding in enforcement.earlier_checks(client, look.installed):
             tell(finding)
-        named = server_name.finding(client, folder)
+        named = client_settings.server_finding(client, folder)
         if named:
             tell(named)
         steps.begin("trying a write to a locked file; its hooks must deny it")

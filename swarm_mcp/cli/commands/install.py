@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm_hook_core import settings
-from swarm_hook_core.own_release import launcher
+from swarm_hook_core.coordinator import launcher
 from swarm_hook_core.state import config_dir, config_path, describe, state_dir, store_path
 from swarm_mcp import __version__
 from swarm_mcp.answers.size import folded
@@ -36,15 +36,13 @@ from swarm_mcp.folders import clean
 from swarm_mcp.guard import projects
 from swarm_mcp.hooks.protection_watch import remember, tell_lowered
 from swarm_mcp.installation import marketplace_folder, plugin_source
-from swarm_mcp.runtimes import NAMES, chosen, hook_config, installed, runtime, server_name, user_settings
-from swarm_mcp.runtimes.base import Begun, Interrupted, Runtime, SideBySide, Steps
+from swarm_mcp.runtimes import NAMES, chosen, client_settings, hook_config, installed, runtime, user_settings
+from swarm_mcp.runtimes.base import Begun, InPlace, Interrupted, Runtime, SideBySide, Steps
 from swarm_mcp.runtimes.bundle import leave_launcher, left, remove_ours, remove_theirs
 from swarm_mcp.runtimes.bundle import write as write_bundle
-from swarm_mcp.runtimes.in_place import InPlace
+from swarm_mcp.runtimes.client_settings import add_server
 from swarm_mcp.runtimes.installed import Entry
-from swarm_mcp.runtimes.owned_folder import read_record, remove
-from swarm_mcp.runtimes.server_name import add_server
-from swarm_mcp.runtimes.users_file import write_whole
+from swarm_mcp.runtimes.users_file import read_record, remove_folder, write_whole
 from swarm_mcp.server.app import forget_records
 from swarm_mcp.sessions.acting import require_person
 from swarm_mcp.store import Store
@@ -244,7 +242,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
     with Progress(args.json) as progress:
         place = f"marketplace folder {folder}"
         progress.begin("writing", place)
-        servers = server_name.other_names(clients, folder)
+        servers = client_settings.other_names(clients, folder)
         changed = write_bundle(folder, local=True, servers=servers)
         progress.end(("already current", "written")[changed], place)
         results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
@@ -368,7 +366,7 @@ def _install_into(client: Runtime, steps: Steps, folder: Path) -> None:
     except ClientFailed as error:
         mend = client.too_old(client.release())
         raise ClientFailed(f"{error}; {mend}" if mend else str(error)) from error
-    renamed = server_name.said(client, folder)
+    renamed = client_settings.server_said(client, folder)
     if renamed:
         steps.add(renamed)
     steps.begin("trying a write to a locked file; its hooks must deny it")
@@ -483,7 +481,7 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
             progress.end(why, found.title)
     fine = all(result["ok"] for result in results)
     remember()
-    removed = everything and fine and remove(folder)
+    removed = everything and fine and remove_folder(folder)
     working = everything and fine and _workers_run()
     if everything and fine and not working:
         forget_records()

@@ -33,7 +33,7 @@ from swarm_mcp.cli.arguments import (
 from swarm_mcp.cli.locking import counted, with_waiting
 from swarm_mcp.cli.output import answer, listing, presence, say, say_marked, show, state_of
 from swarm_mcp.cli.words import Reader, clause, count
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.doctor import recorded_faults
 from swarm_mcp.domain import REMOTE, STATUSES, TERMINAL, Denial, Question, Session, Task, onlooker
 from swarm_mcp.folders import current_scope
 from swarm_mcp.runtimes import user_settings

@@ -1,20 +1,20 @@
 """Cline as the tests use it."""
 
-from swarm_mcp.play import newer
+from swarm_mcp.play import open_clients
 from swarm_mcp.play.models import play
 
 from ..client import Call
 from . import OtherClient
 
 
-class Cline(newer.Cline, OtherClient):
+class Cline(open_clients.Cline, OtherClient):
     harness = executable = "cline"
     prefix = "CLINE"
     settings = (".cline/data/settings/cline_mcp_settings.json", ".cline/data/settings/global-settings.json")
 
     skills = ("Available skills: swarm-mcp, swarm",)  # it names them alone
 
-    model = newer.Cline.plain_model  # of the next session
+    model = open_clients.Cline.plain_model  # of the next session
 
     def prepare(self) -> None:
         servers, choices = (self.ground.home / name for name in self.settings)

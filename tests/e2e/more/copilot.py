@@ -3,14 +3,14 @@
 import json
 from typing import Any
 
-from swarm_mcp.play import more
+from swarm_mcp.play import makers
 from swarm_mcp.play.models import play
 
 from ..client import Call
 from . import OtherClient
 
 
-class Copilot(more.Copilot, OtherClient):
+class Copilot(makers.Copilot, OtherClient):
     harness = executable = "copilot"
     prefix = "COPILOT"
     settings = (".copilot/settings.json", ".copilot/mcp-config.json")
@@ -55,6 +55,6 @@ class Copilot(more.Copilot, OtherClient):
         self._use()
         return super().server_tool(server, tool, arguments)
 
-    def _use(self, model: str = more.Copilot.plain_model) -> None:
+    def _use(self, model: str = makers.Copilot.plain_model) -> None:
         """Play with this model from now on, or with the fixed one."""
         self.choose(self.fixed_model or model)

@@ -2,16 +2,16 @@
 
 import json
 
-from swarm_mcp.play import others
+from swarm_mcp.play import makers
 from swarm_mcp.play.models import play
 
 from ..client import Call
 from . import OtherClient
 
-MODEL = others.Gemini.model
+MODEL = makers.Gemini.model
 
 
-class Gemini(others.Gemini, OtherClient):
+class Gemini(makers.Gemini, OtherClient):
     executable = harness = "gemini"
     prefix = "GEMINI"
     settings = (".gemini/settings.json", ".gemini/extensions/extension-enablement.json", ".gemini/trustedFolders.json")

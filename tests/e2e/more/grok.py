@@ -2,14 +2,14 @@
 
 from support.command_line import option
 
-from swarm_mcp.play import more
+from swarm_mcp.play import makers
 from swarm_mcp.play.models import play
 
 from ..client import Call
 from . import OtherClient
 
 
-class Grok(more.Grok, OtherClient):
+class Grok(makers.Grok, OtherClient):
     harness = executable = "grok"
     prefix = "GROK"
     model = "scripted"
@@ -33,7 +33,7 @@ class Grok(more.Grok, OtherClient):
 
     def add_server(self, name: str, command: str, arguments: list[str]) -> None:
         with open(self.ground.home / ".grok" / "config.toml", "a") as file:
-            file.write(more.toml(f"mcp_servers.{name}", {"command": command, "args": arguments}))
+            file.write(makers.toml(f"mcp_servers.{name}", {"command": command, "args": arguments}))
 
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         task = {"description": f"one {name}", "prompt": play(script), "background": False}

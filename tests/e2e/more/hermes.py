@@ -3,7 +3,7 @@
 import json
 import re
 
-from swarm_mcp.play import newer
+from swarm_mcp.play import open_clients
 from swarm_mcp.play.models import play
 
 from ..client import Call
@@ -18,7 +18,7 @@ mcp_servers: {}
 """
 
 
-class Hermes(newer.Hermes, OtherClient):
+class Hermes(open_clients.Hermes, OtherClient):
     executable = harness = "hermes"
     prefix = "HERMES"
     settings = (".hermes/config.yaml",)

@@ -1,10 +1,10 @@
 """Kilo as the tests use it: a fork of OpenCode, and used in the same way."""
 
-from swarm_mcp.play import more
+from swarm_mcp.play import open_clients
 
 from .opencode import OpenCode
 
 
-class Kilo(more.Kilo, OpenCode):
+class Kilo(open_clients.Kilo, OpenCode):
     harness = executable = "kilo"
     settings = (".config/kilo/kilo.json",)

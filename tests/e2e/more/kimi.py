@@ -2,14 +2,14 @@
 
 from support.command_line import option
 
-from swarm_mcp.play import newer
+from swarm_mcp.play import makers
 from swarm_mcp.play.models import play
 
 from ..client import Call
 from . import OtherClient
 
 
-class Kimi(newer.Kimi, OtherClient):
+class Kimi(makers.Kimi, OtherClient):
     harness = executable = "kimi"
     prefix = "KIMI"
     settings = (".kimi-code/mcp.json", ".kimi-code/plugins/installed.json")

@@ -2,14 +2,14 @@
 
 from support.command_line import option
 
-from swarm_mcp.play import pi
+from swarm_mcp.play import open_clients
 from swarm_mcp.play.models import play
 
 from ..client import Call
 from . import OtherClient
 
 
-class Omp(pi.Omp, OtherClient):
+class Omp(open_clients.Omp, OtherClient):
     harness = executable = "omp"
     prefix = "OMP"
     settings = (".omp/agent/mcp.json",)

@@ -2,21 +2,21 @@
 
 import json
 
-from swarm_mcp.play import more
+from swarm_mcp.play import open_clients
 from swarm_mcp.play.models import play
 
 from ..client import Call
 from . import OtherClient
 
 
-class OpenCode(more.OpenCode, OtherClient):
+class OpenCode(open_clients.OpenCode, OtherClient):
     harness = executable = "opencode"
     ready = r"Ask anything"
     compacted = r"[Cc]ompact"
     leave = "/exit"
     settings = (".config/opencode/opencode.json",)
 
-    model = more.OpenCode.plain_model  # of the next session
+    model = open_clients.OpenCode.plain_model  # of the next session
 
     def prepare(self) -> None:
         folder = self.ground.home / ".config" / self.name

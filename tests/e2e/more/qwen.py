@@ -2,14 +2,14 @@
 
 import json
 
-from swarm_mcp.play import others
+from swarm_mcp.play import makers
 from swarm_mcp.play.models import play
 
 from ..client import Call
 from . import OtherClient
 
 
-class Qwen(others.Qwen, OtherClient):
+class Qwen(makers.Qwen, OtherClient):
     executable = harness = "qwen"
     prefix = "QWEN"
     settings = (".qwen/settings.json", ".qwen/QWEN.md")

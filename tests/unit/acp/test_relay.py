@@ -17,7 +17,7 @@ from support.sessions import mistakes
 
 from swarm_hook_core.process import start_time
 from swarm_hook_core.state import state_dir
-from swarm_mcp.agents.acp.relay import DENIED
+from swarm_mcp.agents.commands.acp import DENIED
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow

@@ -6,12 +6,12 @@ import pytest
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.mcp_writers import effects_of_tool
-from swarm_mcp.agents.acp import guard
-from swarm_mcp.agents.acp.guard import CONFIG, Made
+from swarm_mcp.agents import acp_guard
+from swarm_mcp.agents.acp_guard import CONFIG, Made
 
 
 def asked(tmp_path: Path, **tool_call) -> Made | None:
-    return guard.asked(tool_call, str(tmp_path))
+    return acp_guard.asked(tool_call, str(tmp_path))
 
 
 def changes(made: Made | None) -> list[tuple[str, str]]:
@@ -21,7 +21,7 @@ def changes(made: Made | None) -> list[tuple[str, str]]:
 
 def test_a_file_that_the_editor_writes_is_replaced() -> None:
     given = {"sessionId": "s", "path": "/x/a.md", "content": "new"}
-    made = guard.call_of({"method": "fs/write_text_file", "params": given})
+    made = acp_guard.call_of({"method": "fs/write_text_file", "params": given})
     assert changes(made) == [("/x/a.md", REPLACE)] and made and made.input["content"] == "new"
 
 
@@ -33,7 +33,7 @@ def test_a_file_that_the_editor_writes_is_replaced() -> None:
     ],
 )
 def test_a_terminal_is_a_shell_command(given: dict, command: str) -> None:
-    made = guard.call_of({"method": "terminal/create", "params": {"sessionId": "s", **given}})
+    made = acp_guard.call_of({"method": "terminal/create", "params": {"sessionId": "s", **given}})
     assert made == Made("terminal/create", "Bash", {"command": command}, given.get("cwd", ""))
 
 
@@ -158,5 +158,5 @@ def test_a_call_that_names_no_write_is_none(tmp_path: Path, odd: dict) -> None:
 
 @pytest.mark.parametrize("params", [None, [], {}, {"path": 3}, {"command": None, "args": 4}])
 def test_odd_requests_are_no_calls(params: object) -> None:
-    for method in guard.WATCHED:
-        assert guard.call_of({"method": method, "params": params}) is None
+    for method in acp_guard.WATCHED:
+        assert acp_guard.call_of({"method": method, "params": params}) is None

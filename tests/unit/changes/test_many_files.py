@@ -14,7 +14,7 @@ import pytest
 from support.many_files import ManyFiles
 from support.world import World
 
-from swarm_hook_core import git
+from swarm_hook_core import repository
 from swarm_hook_core.shell.programs.git import uncommitted
 from swarm_hook_core.stakes import sweeps
 from swarm_hook_core.state import state_dir
@@ -52,7 +52,7 @@ def counted() -> Iterator[Counter[str]]:
     with (
         mock.patch.object(os, "listdir", counting("folders", os.listdir, is_ours)),
         mock.patch.object(os, "open", counting("journals", os.open, is_journal)),
-        mock.patch.object(git, "run", counting("git", git.run, lambda *_given: True)),
+        mock.patch.object(repository, "run", counting("git", repository.run, lambda *_given: True)),
         mock.patch.object(Git, "run", counting("git", Git.run, lambda *_given: True)),
         mock.patch.object(Transaction, "rows", counting("queries", Transaction.rows, lambda *_given: True)),
     ):

@@ -13,7 +13,7 @@ from support.altered import Listening
 from support.fixtures import Done
 from support.world import TEXT, Agent, World
 
-from swarm_hook_core import git
+from swarm_hook_core import repository
 from swarm_hook_core.traces import journal, journal_name, place_of
 from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.changes import undoing as undoings
@@ -315,7 +315,7 @@ def test_a_denied_sweep_over_lines_of_unclear_owners_names_the_partial_undo(scen
 
 
 def test_git_is_asked_a_fixed_number_of_questions(scene: Scene, listening: Listening) -> None:
-    asked = listening(git, "ask")
+    asked = listening(repository, "ask")
     counts, made = [], 0
     for names in (["a.md"], ["b.md", " odd \n.md", "c\\d.md", "ü.md"]):
         for name in names:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from support.checker_client import Client
 
-from swarm_hook_core import __version__, caller, settings
+from swarm_hook_core import __version__, settings
+from swarm_hook_core.process import tried_ns
 from swarm_hook_core.shell import programs
 from swarm_hook_core.traces import journal
 from swarm_mcp import checker
@@ -149,7 +150,7 @@ def test_what_a_try_has_left_is_no_earlier_call_of_its_hook() -> None:
 def test_only_a_try_of_now_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     for told in ("", "1", "x", "9" * 30, "-5"):
         monkeypatch.setenv("SWARM_TRIED_NS", told)
-        assert caller.tried_ns() == 0
+        assert tried_ns() == 0
 
 
 def _open_files(pid: int) -> list[str]:

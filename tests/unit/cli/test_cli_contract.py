@@ -14,13 +14,14 @@ from support.files import folder_at
 from support.fixtures import SWARM, Done, Ground
 from support.requirement import requirement
 
-from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, called
+from swarm_mcp import contributions
+from swarm_mcp.cli.arguments import NOUNS, called
 
 pytestmark = pytest.mark.slow
 
 
-VERBS = all_verbs()
-ALIASES = aliases()
+VERBS = contributions.verbs()
+ALIASES = contributions.table("ALIASES")
 
 ANY_WORDS = (
     "register",

@@ -17,15 +17,15 @@ from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 from support.screen import read_terminal
 
 from swarm_hook_core.naming import holder_name
+from swarm_mcp import contributions
 from swarm_mcp.answers.people import known_shortly
-from swarm_mcp.cli.arguments import FRONT, GROUPS
+from swarm_mcp.cli.arguments import FRONT, GROUPS, NOUNS, called, declared, verb_named, words_of
 from swarm_mcp.cli.help_page import page_of
-from swarm_mcp.cli.verbs import NOUNS, all_verbs, called, declared, other_words, verb_named, words_of
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
-VERBS = all_verbs()
-OTHER_WORDS = other_words()
+VERBS = contributions.verbs()
+OTHER_WORDS = contributions.table("OTHER_WORDS")
 
 pytestmark = pytest.mark.slow
 

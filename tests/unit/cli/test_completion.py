@@ -13,12 +13,13 @@ from support.command_line import FLAGS
 from support.files import folder_at, program_at
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground
 
+from swarm_mcp import contributions
+from swarm_mcp.cli.arguments import NOUNS
 from swarm_mcp.cli.commands.completion import SCRIPTS, candidates
-from swarm_mcp.cli.verbs import NOUNS, all_verbs
 from swarm_mcp.domain import STATUSES, TYPES
 from swarm_mcp.store import BUSY_SECONDS
 
-VERBS = all_verbs()
+VERBS = contributions.verbs()
 
 pytestmark = pytest.mark.slow
 

@@ -14,10 +14,9 @@ from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Done, Ground
 
 import swarm_mcp
 from swarm_hook_core.state import state_dir
-from swarm_mcp import contributes, contributions
+from swarm_mcp import contributions
 from swarm_mcp.cli.arguments import JSON, Option, Usage, Word, choice, parse
 from swarm_mcp.cli.commands import locks
-from swarm_mcp.cli.verbs import all_verbs
 from swarm_mcp.doctor import own_checks
 from swarm_mcp.errors import UsageError
 from swarm_mcp.server import tool
@@ -257,7 +256,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_its_verb_runs_and_is_on_the_help_page(scratch: None, ground: Ground) -> None:
     assert ground.swarm("hello").out == ground.swarm("hi").out == "hello from elsewhere\n"
     assert "did you mean hello?" in ground.swarm("greet").err
-    assert all_verbs()[all_verbs().index("lock") + 1] == "hello"
+    assert contributions.verbs()[contributions.verbs().index("lock") + 1] == "hello"
     assert "greet the reader" in ground.swarm("help").out
     assert ground.swarm("help", "hello").out.startswith("hello: greet the reader")
 
@@ -278,7 +277,7 @@ def test_its_reactions_follow_a_change(scratch: None) -> None:
 
 
 def test_a_verb_of_the_coordinator_is_found_without_the_other_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contributions, "PACKAGES", ("swarm_mcp", "no_such_package"))
+    monkeypatch.setattr(contributions, "PACKAGES", ("no_such_package",))
     assert contributions.module_of("alive") == "swarm_mcp.cli.commands.reports"
 
 
@@ -286,7 +285,7 @@ def test_a_name_belongs_to_one_package() -> None:
     for part in ("VERBS", "ALIASES", "OTHER_WORDS", "CHECKS"):
         named = [name for one in contributions.lists() for name in getattr(one, part, ())]
         assert len(named) == len(set(named)), part
-    known = set(all_verbs())
+    known = set(contributions.verbs())
     assert set(contributions.table("ALIASES").values()) <= known
 
 
@@ -319,7 +318,7 @@ def test_adding_a_verb(ground_with_locks: Ground, monkeypatch: pytest.MonkeyPatc
     module = module_from_spec(spec_from_loader(name, None))
     exec(compile(code_of("adding-a-verb.md"), name, "exec"), module.__dict__)
     monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setitem(contributes.VERBS, "count", name)
+    monkeypatch.setitem(contributions.VERBS, "count", name)
     count = ground_with_locks.swarm("count", "--path", f"{ground_with_locks.scope}/src", "--json")
     assert count.json == {"count": 2} and ground_with_locks.swarm("count").out == "3\n"
     assert ground_with_locks.swarm("count", "--pth", "x").err.startswith(

@@ -16,9 +16,9 @@ from support.files import files_at
 from support.fixtures import Done, Ground
 
 from swarm_hook_core import clock
-from swarm_mcp.cli.verbs import all_verbs
+from swarm_mcp import contributions
 
-VERBS = all_verbs()
+VERBS = contributions.verbs()
 
 FOLDER = Path(__file__).parents[2] / "data" / "golden" / "cli"
 WRITES = os.environ.get("SWARM_GOLDEN") == "write"

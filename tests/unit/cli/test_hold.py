@@ -8,7 +8,7 @@ import sys
 import pytest
 from support.fixtures import FOLDERS, SWARM, Ground, wait_for
 
-from swarm_hook_core.lookup import process_holders
+from swarm_hook_core import lookup
 from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.cli.commands.hold import Hold
 from swarm_mcp.store import Store
@@ -191,7 +191,7 @@ def test_in_a_session_it_is_one_of_its_agents(ground: Ground, store: Store):
     begun(ground)
     row = next(row for row in locks(ground) if row["agent"])
     assert row["instance_id"] == me["id"]
-    assert row["agent"] == process_holders.agent_of(held.pid, start_time(held.pid), host_id())
+    assert row["agent"] == lookup.hold_agent(held.pid, start_time(held.pid), host_id())
     second = ground.swarm("hold", "src", "--as", me["id"], "--", "true")
     assert second.code == 75, "two of one session exclude each other"
     assert held.stdout.readline() == "0\n", "what it runs may write there"

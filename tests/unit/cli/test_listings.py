@@ -8,10 +8,11 @@ from support.command_line import option
 from support.crowd import HUGE, LONG, ROWS, Crowd
 from support.fixtures import Ground
 
+from swarm_mcp import contributions
 from swarm_mcp.answers.size import ANSWER_BYTES
-from swarm_mcp.cli.verbs import all_verbs, verb_named
+from swarm_mcp.cli.arguments import verb_named
 
-VERBS = all_verbs()
+VERBS = contributions.verbs()
 
 pytestmark = pytest.mark.slow
 

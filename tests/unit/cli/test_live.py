@@ -8,8 +8,7 @@ import time
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.agents.commands.dispatch import report_lines, run_lines
-from swarm_mcp.agents.commands.run import MOST_LINES, Live
+from swarm_mcp.agents.commands.run import MOST_LINES, Live, report_lines, run_lines
 from swarm_mcp.agents.harness import events, registry
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.narration import MOST_NAMED, changes_in_words

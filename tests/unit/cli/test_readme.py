@@ -22,14 +22,15 @@ from support.toml_reader import reader
 
 from swarm_hook_core.environment import lease_seconds
 from swarm_hook_core.state import DEFAULT_STORE
+from swarm_mcp import contributions
+from swarm_mcp.cli.arguments import NOUNS, words_of
 from swarm_mcp.cli.help_page import page_of
-from swarm_mcp.cli.verbs import NOUNS, all_verbs, words_of
 from swarm_mcp.runtimes import NAMES, runtime
 
 pytestmark = pytest.mark.slow
 
 
-VERBS = all_verbs()
+VERBS = contributions.verbs()
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -15,7 +15,7 @@ from support.screen import Played
 from support.sessions import ROOT
 from support.world import TEXT, World
 
-from swarm_mcp.cli.verbs import NOUNS, words_of
+from swarm_mcp.cli.arguments import NOUNS, words_of
 from swarm_mcp.doctor import demo
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.store import Store

@@ -17,13 +17,12 @@ from swarm_mcp.agents.dispatch import processes
 from swarm_mcp.agents.dispatch.dispatch import Dispatch
 from swarm_mcp.agents.dispatch.processes import GO_ON, Assignment, Processes, query_of
 from swarm_mcp.agents.dispatch.request import DispatchRequest, SpawnFailed, may_use_yolo
-from swarm_mcp.agents.dispatch.supervision import Progress, Supervisor, supervise
-from swarm_mcp.agents.dispatch.worker_task import result_text
+from swarm_mcp.agents.dispatch.supervision import Progress, Supervisor, result_text, supervise
 from swarm_mcp.agents.harness import events, registry
 from swarm_mcp.agents.harness.adapter import Capabilities, Process
 from swarm_mcp.agents.harness.conclusion import ResumableSession, serialize
 from swarm_mcp.agents.harness.outcome import RunResult
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.doctor import recorded_faults
 from swarm_mcp.domain import Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes import SHELL_VARIABLES

@@ -14,7 +14,7 @@ from support.supervised import alive, child_of, dispatch, mutexes, over, reaches
 from swarm_mcp.agents.dispatch.dispatch import Dispatch, carry_out
 from swarm_mcp.agents.dispatch.processes import Processes
 from swarm_mcp.agents.dispatch.request import DispatchRequest, SpawnFailed, WorkerSpec
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.doctor import recorded_faults
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store, runs
 

@@ -13,7 +13,7 @@ from support.requirement import requirement
 from support.supervised import GATEWAY, dispatch, over, reaches
 
 from swarm_mcp.agents.dispatch import standing
-from swarm_mcp.agents.dispatch.dispatch_task import Parent, Work, decide, provider_of
+from swarm_mcp.agents.dispatch.request import Parent, Work, decide, provider_of
 from swarm_mcp.agents.dispatch.standing import Slot
 
 HOLDER = """

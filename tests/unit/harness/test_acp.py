@@ -12,9 +12,9 @@ from support.files import folder_at, text_at
 from support.fixtures import Ground
 
 from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.adapter import PermissionServer
 from swarm_mcp.agents.harness.bridge import PERMISSION, TOKEN, argv_of
 from swarm_mcp.agents.harness.events import Event
-from swarm_mcp.agents.harness.permissions import PermissionServer
 from swarm_mcp.agents.harness.query import YOLO, McpServer
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import PermissionRequest, Query, Run

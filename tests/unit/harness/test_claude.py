@@ -10,9 +10,9 @@ from support.files import folder_at, text_at
 from support.recordings import Recordings, data_of, ended
 from support.requirement import requirement
 
+from swarm_mcp.agents.harness.adapter import PERMISSIONS
 from swarm_mcp.agents.harness.events import custom
 from swarm_mcp.agents.harness.outcome import cost_of, priced
-from swarm_mcp.agents.harness.permissions import SERVER
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.agents.harness.registry import status_of
 from swarm_mcp.errors import Refused
@@ -225,7 +225,7 @@ def plugin(tmp_path: Path, plugin_of) -> Path:
     folder = tmp_path / "plugin"
     skill = folder_at(folder / "skills" / "swarm-mcp")
     (skill / "SKILL.md").write_text("ours")
-    plugin_of("claude.adapter", folder)
+    plugin_of("claude", folder)
     return folder
 
 
@@ -446,10 +446,10 @@ def test_settings_that_matter(home: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_questions_pieces_and_images(plugin: Path, tmp_path: Path) -> None:
-    asked = {"mcp_servers": {SERVER: McpServer(url="http://127.0.0.1:1/")}, "on_permission": print}
+    asked = {"mcp_servers": {PERMISSIONS: McpServer(url="http://127.0.0.1:1/")}, "on_permission": print}
     made = Start(tmp_path / "a", stream_text=True, **asked)
-    assert made.after("--permission-prompt-tool") == f"mcp__{SERVER}__ask" and SERVER in made.servers
-    assert SERVER not in made.after("--allowedTools"), "the model may not ask itself"
+    assert made.after("--permission-prompt-tool") == f"mcp__{PERMISSIONS}__ask" and PERMISSIONS in made.servers
+    assert PERMISSIONS not in made.after("--allowedTools"), "the model may not ask itself"
     assert "--include-partial-messages" in made.argv and made.launch.stdin == "do it"
     for mode in (READ_ONLY, YOLO):
         assert "--permission-prompt-tool" not in Start(tmp_path / mode, mode=mode, **asked).argv
@@ -479,6 +479,6 @@ def test_only_the_agents_own_text_is_a_piece() -> None:
 
 def test_a_person_or_a_function_of_the_caller_may_take_long(plugin: Path, tmp_path: Path) -> None:
     """Measured: the client gives up on a call over HTTP after 60 s, unless its server has a limit of its own."""
-    names = (SERVER, "client_tools", "other")
+    names = (PERMISSIONS, "client_tools", "other")
     made = Start(tmp_path, mcp_servers={name: McpServer(url="http://127.0.0.1:1/") for name in names})
     assert [made.servers[name].get("timeout", 0) > 3_600_000 for name in names] == [True, True, False]

@@ -11,7 +11,9 @@ from support.recordings import Recordings
 from support.requirement import requirement
 from support.toml_reader import reader
 
-from swarm_mcp.agents.harness.codex import adapter, overrides, stream
+from swarm_mcp.agents.harness import codex as adapter
+from swarm_mcp.agents.harness import codex_overrides as overrides
+from swarm_mcp.agents.harness import codex_stream as stream
 from swarm_mcp.agents.harness.outcome import Ending, cost_of, priced
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.errors import Refused

@@ -12,13 +12,12 @@ from support.files import folder_at, program_at
 from support.requirement import requirement
 from support.toml_reader import reader
 
+from swarm_mcp.agents.harness import codex as skills_of_codex
+from swarm_mcp.agents.harness import codex_overrides as overrides
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.adapter import Launch
+from swarm_mcp.agents.harness.adapter import PERMISSIONS, Launch
 from swarm_mcp.agents.harness.bridge import TOKEN
-from swarm_mcp.agents.harness.codex import adapter as skills_of_codex
-from swarm_mcp.agents.harness.codex import overrides
-from swarm_mcp.agents.harness.codex.overrides import configured_servers, server_overrides
-from swarm_mcp.agents.harness.permissions import SERVER
+from swarm_mcp.agents.harness.codex_overrides import configured_servers, server_overrides
 from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.errors import Refused
 from swarm_mcp.installation import plugin_source
@@ -34,7 +33,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plugin_of) -> None:
     """No codex on PATH, and the hooks of the checkout."""
     empty = folder_at(tmp_path / "empty")
     monkeypatch.setenv("PATH", str(empty))
-    plugin_of("codex.adapter")
+    plugin_of("codex")
 
 
 def launched(tmp_path: Path, prompt: str = "hello", **wanted: object):
@@ -327,7 +326,7 @@ def test_a_run_that_asks_or_streams_goes_through_the_app_server(
 ) -> None:
     """The token of the questions is in no file and in no argv, and the model has not that server."""
     program_at(tmp_path / "empty" / "codex", "#!/bin/sh\n")
-    asked = {SERVER: McpServer(url="http://127.0.0.1:1/", headers={"Authorization": "Bearer tok-1234567890"})}
+    asked = {PERMISSIONS: McpServer(url="http://127.0.0.1:1/", headers={"Authorization": "Bearer tok-1234567890"})}
     found = launched(tmp_path, mcp_servers=asked, additional_directories=("/more",), resume_session_id=SESSION,
                      fork_session=True, model="m", output_schema={"type": "object"}, **wanted)  # fmt: skip
     settings = json.loads(Path(found.argv[-1]).read_text())
@@ -338,7 +337,7 @@ def test_a_run_that_asks_or_streams_goes_through_the_app_server(
     assert settings["turn"]["outputSchema"] == {"type": "object"}
     values = said_in(tuple(argv))
     assert values["approval_policy"] == policy and values["sandbox_workspace_write"]["writable_roots"] == ["/more"]
-    assert SERVER not in values.get("mcp_servers", {})
+    assert PERMISSIONS not in values.get("mcp_servers", {})
     assert "tok-1234567890" not in Path(found.argv[-1]).read_text()
     assert settings["permissions"] == "http://127.0.0.1:1/" and found.env[TOKEN] == "Bearer tok-1234567890"
 

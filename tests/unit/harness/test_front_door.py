@@ -1,4 +1,4 @@
-"""The public interface ``swarm_mcp.agents.harness``: events, results, conversations, and the programs of its page."""
+"""The public interface ``swarm_mcp.harness``: events, results, conversations, and the programs of its page."""
 
 import ast
 import asyncio
@@ -15,11 +15,10 @@ from support.loop_fixtures import Fail, Model, Say, settings
 from support.python_page import PAGE, SECRET, programs, write
 from support.requirement import requirement
 
-import swarm_mcp.agents.harness as front_door
-from swarm_mcp.agents import harness
+import swarm_mcp.harness as front_door
 from swarm_mcp.agents.harness.adapter import Launch
 from swarm_mcp.agents.harness.query_types import checked, normalized
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.doctor import recorded_faults
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import Cost, Event, HarnessError, McpServer, Query, Run, RunResult, Session, Unsupported
 
@@ -411,7 +410,9 @@ def ground(tmp_path: Path, model: Model) -> Ground:
 def test_the_page_has_a_program_for_each_use() -> None:
     assert set(PROGRAMS) == {"shop", "server", "schema", "talk"}
     assert all(len(text.splitlines()) <= 25 for text in PROGRAMS.values())
-    named = [name for name in harness.__all__ if f"`{name}" in PAGE.read_text() or name in "".join(PROGRAMS.values())]
+    named = [
+        name for name in front_door.__all__ if f"`{name}" in PAGE.read_text() or name in "".join(PROGRAMS.values())
+    ]
     assert {"Run", "Query", "McpServer", "HarnessError", "Price", "priced", "events_in", "to_envelope"} <= set(named)
 
 

@@ -11,10 +11,10 @@ from support.replay import replay
 from support.requirement import requirement
 
 from swarm_mcp.agents.harness import conclusion, events, outcome, registry
+from swarm_mcp.agents.harness.child import ToolLoopGuard
 from swarm_mcp.agents.harness.events import LONGEST_OUTPUT, Ledger
 from swarm_mcp.agents.harness.outcome import Cost, Ending, Price, error_of
 from swarm_mcp.agents.harness.query import Query
-from swarm_mcp.agents.harness.run_attempt import ToolLoopGuard
 
 pytestmark = pytest.mark.slow
 

@@ -14,18 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.harness_fixtures import Scripted
 
-from swarm_hook_core import denial, repeated_denials
+from swarm_hook_core import denial
 from swarm_hook_core.denial import Denial as Refusal
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.wording import holder, may_write, reason
-from swarm_mcp.agents.harness.adapter import Capabilities, Launch
+from swarm_mcp.agents.harness import codex_stream as stream
+from swarm_mcp.agents.harness.adapter import PERMISSIONS, REFUSED, Capabilities, Launch, PermissionServer, decided
 from swarm_mcp.agents.harness.bridge import TOKEN, argv_of
-from swarm_mcp.agents.harness.codex import stream
 from swarm_mcp.agents.harness.events import permission_asked
 from swarm_mcp.agents.harness.narration import Call, Folder, bare, call_in_words
 from swarm_mcp.agents.harness.outcome import Denial, denial_in, reason_in
-from swarm_mcp.agents.harness.permissions import REFUSED, SERVER, PermissionServer, decided
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.doctor import recorded_faults
 from swarm_mcp.harness import PermissionAsked, PermissionRequest, Query, Refused, Run, Unsupported, events_in, typed
 
 pytestmark = pytest.mark.slow
@@ -94,7 +93,7 @@ class Asks(Scripted):
 
     def launch(self, query: Query, folder: Path) -> Launch:
         launch = super().launch(query, folder)
-        server = query.mcp_servers[SERVER]
+        server = query.mcp_servers[PERMISSIONS]
         told = json.dumps({"url": server.url, "headers": dict(server.headers)})
         return launch._replace(env={**launch.env, "PERMISSIONS": told})
 
@@ -131,7 +130,7 @@ def test_a_run_has_the_server_only_with_someone_to_ask(tmp_path: Path) -> None:
     adapter = Asking("tell('result', 'done')")
     Run(adapter, Query("x", tmp_path, on_permission=lambda _: True)).result()
     Run(adapter, Query("x", tmp_path)).result()
-    assert [SERVER in query.mcp_servers for query in adapter.launched] == [True, False]
+    assert [PERMISSIONS in query.mcp_servers for query in adapter.launched] == [True, False]
 
 
 @pytest.mark.parametrize("given", [{"on_permission": print}, {"images": ["a.png"]}])
@@ -289,7 +288,7 @@ def test_a_storm(path, note, times) -> None:
     refusal.times = times
     session = SimpleNamespace(label="identity:p", instance_id="other")
     call = SimpleNamespace(client_tool="Edit", folder="")
-    found = denial_in(repeated_denials._words(refusal, session, call, 90, 2, NOW))
+    found = denial_in(denial._words(refusal, session, call, 90, 2, NOW))
     assert found == Denial(path, holder(held, "p")[0], "", times)
 
 

@@ -19,7 +19,7 @@ from swarm_mcp.agents.harness.events import Event, retry
 from swarm_mcp.agents.harness.outcome import AuthError, Cost, HarnessError, NotInstalled
 from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.agents.harness.run import Run, ended_by_signals
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.doctor import recorded_faults
 from swarm_mcp.errors import Refused, SwarmError
 
 pytestmark = pytest.mark.slow
@@ -122,9 +122,12 @@ def test_client_tools_and_servers_are_merged_before_the_launch(tmp_path):
         return 2 * number
 
     adapter = Scripted(GOOD)
-    seen_of(run_of(adapter, tmp_path, client_tools=(double,)))
+    others = {"user": McpServer("x"), "client_tools": McpServer("y")}
+    seen_of(run_of(adapter, tmp_path, client_tools=(double,), mcp_servers=others))
     servers = adapter.launched[0].mcp_servers
-    assert {"swarm", "client_tools"} <= set(servers) and servers["client_tools"].url.startswith("http://127.0.0.1:")
+    assert {"swarm", "user", "client_tools"} <= set(servers) and servers["client_tools"].url.startswith(
+        "http://127.0.0.1:"
+    )
     assert any(folder.endswith("swarm-mcp") for folder in adapter.launched[0].skills)
 
 

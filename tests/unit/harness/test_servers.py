@@ -14,14 +14,11 @@ from support.serving import INITIALIZE, INITIALIZED, call, lines
 from swarm_mcp.agents.harness.environment import described, plugin_folder, skill_folders
 from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.agents.harness.servers import (
-    CLIENT_TOOLS,
     HiddenValues,
-    ToolServer,
     own_server,
     project_file,
     project_servers,
     servers_for,
-    with_tools,
 )
 from swarm_mcp.errors import Refused
 
@@ -113,13 +110,6 @@ def test_variables_are_put_in_but_secrets_never_where_argv_shows_them(tmp_path: 
     assert found["two"] == McpServer(url="https://h//opt", headers={"Authorization": "Bearer hush"})
     assert found["three"].url == "https://h/${UNSET}"
     assert project_servers(str(tmp_path), {"PLACE": "/mine"})["one"].command == "/mine/x"
-
-
-@requirement("D-17")
-def test_the_tool_server_joins_the_others(tmp_path: Path) -> None:
-    with ToolServer([]) as tools:
-        merged = with_tools({"user": McpServer(command="x"), CLIENT_TOOLS: McpServer(command="y")}, tools)
-        assert list(merged) == ["user", CLIENT_TOOLS] and merged[CLIENT_TOOLS] == tools.server
 
 
 @requirement("A-53")

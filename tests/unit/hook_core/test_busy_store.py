@@ -14,7 +14,7 @@ import pytest
 from support.altered import Limits
 from support.sessions import fault_lines, hook_core, new_session, peer_locks, start, write, write_payload
 
-from swarm_hook_core import caller
+from swarm_hook_core import process
 from swarm_hook_core.hooks import tool_call
 from swarm_hook_core.lookup import glance
 from swarm_hook_core.lookup import sqlite as lookup
@@ -193,7 +193,7 @@ def test_a_client_waits_longer_for_a_check_than_that_for_the_store() -> None:
 
 
 def test_a_checker_asks_for_locks_anew_once_the_store_has_changed(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caller, "is_answering", lambda: True)
+    monkeypatch.setattr(process, "is_answering", lambda: True)
     asked: list[object] = []
     look = lookup.StoreReader._locks_under
     monkeypatch.setattr(lookup.StoreReader, "_locks_under", lambda *given: (asked.append(given), look(*given))[1])

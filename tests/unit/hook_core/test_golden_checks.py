@@ -21,18 +21,17 @@ from support.state_files import lines_of_files, plain_names, without_inodes
 from support.traced import checkout, git
 from support.world import saves
 
-from swarm_hook_core import clock, coordinator, greetings, lease_renewal, registration
+from swarm_hook_core import clock, coordinator, greetings, registration
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.kernel import planning
-from swarm_hook_core.lookup import command as command_reader
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import config_path, state_dir, store_path
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.lock_request import request
 
 # They take the name `command` from `coordinator` as they are loaded, which must not be while a test replaces it.
-LOADED_BEFORE = (command_reader, registration, greetings, lease_renewal)
+LOADED_BEFORE = (registration, greetings)
 IS_RECORDING = os.environ.get("SWARM_GOLDEN") == "write"  # each test's own environment has no such variables
 GOLDEN = ROOT / "tests" / "data" / "golden" / "checks.json"
 ME, PEER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
@@ -54,7 +53,7 @@ class Scene:
             monkeypatch.setattr(module, "command", lambda: ["/nowhere/swarm-mcp"])
         self.limits = Limits(monkeypatch)
         self.limits("swarm_hook_core.traces.meetings", WAIT_SECONDS=0.02)
-        self.limits("swarm_hook_core.session_events", DEADLINE_SECONDS=60.0)
+        self.limits("swarm_hook_core.registration", DEADLINE_SECONDS=60.0)
         ready_store()
         with Store() as store:
             facts = {"runtime": "claude-code", "session_id": ME}
@@ -368,7 +367,7 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "traces that fail, closed": (all_of(changed, closed, breaks("stakes.writes.Judgement")), WRITE),
     "locks that fail": (all_of(locked, breaks("lookup.Peers.on")), EDIT),
     "locks that fail, closed": (all_of(locked, closed, breaks("lookup.Peers.on")), EDIT),
-    "counting that fails": (all_of(locked, breaks("repeated_denials.weigh")), EDIT),
+    "counting that fails": (all_of(locked, breaks("denial.weigh")), EDIT),
     "notes for a turn that fail": (all_of(level("turn"), breaks("traces.turn_files.TurnFiles.take")), EDIT),
     "a session that nobody knows": (lambda s: setattr(s, "session_id", "unknown-session"), EDIT),
     "a session that nobody knows, beside its lock": (

@@ -29,7 +29,7 @@ from support.sessions import (
     write_payload,
 )
 
-from swarm_hook_core import DISTRIBUTION, __version__, coordinator, own_release
+from swarm_hook_core import DISTRIBUTION, __version__, coordinator
 from swarm_hook_core.state import config_path, store_path
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
@@ -325,10 +325,10 @@ def test_it_can_be_switched_off(bare_machine: BareMachine, how: str) -> None:
 def test_who_switches_it_off_later_is_rid_of_what_was_fetched(bare_machine: BareMachine) -> None:
     bare_machine.get_uv()
     bare_machine.start()
-    wait_for(lambda: os.access(own_release.launcher(), os.X_OK))
+    wait_for(lambda: os.access(coordinator.launcher(), os.X_OK))
     assert "this session is registered" in said(bare_machine.start())[1]
     assert "could not be registered" in said(bare_machine.start(SWARM_UVX="off"))[1]
-    assert not os.path.exists(own_release.launcher())
+    assert not os.path.exists(coordinator.launcher())
 
 
 def served(machine: BareMachine, **env: str) -> subprocess.CompletedProcess[str]:
@@ -342,7 +342,7 @@ def test_server_and_commands_run_the_fetched_release_and_fetch_nothing(bare_mach
     done = served(bare_machine)
     assert done.returncode == 1 and "pipx install swarm-locks" in done.stderr and not bare_machine.asked
     bare_machine.start()
-    wait_for(lambda: os.access(own_release.launcher(), os.X_OK))
+    wait_for(lambda: os.access(coordinator.launcher(), os.X_OK))
     assert json.loads(served(bare_machine).stdout)["scope"]
     assert served(bare_machine, SWARM_UVX="off").returncode == 1
     assert len(bare_machine.asked) == 1
@@ -350,7 +350,7 @@ def test_server_and_commands_run_the_fetched_release_and_fetch_nothing(bare_mach
 
 def test_a_copy_that_uv_has_removed_is_fetched_again(bare_machine: BareMachine) -> None:
     bare_machine.get_uv()
-    launcher = Path(own_release.launcher())
+    launcher = Path(coordinator.launcher())
     program_at(launcher, '#!/bin/sh\n[ -e /none/such ] || { rm -f "$0"; exit 1; }\n')
     assert "could not be registered" in said(bare_machine.start())[1]
     assert not launcher.exists()
@@ -361,7 +361,7 @@ def test_a_copy_that_uv_has_removed_is_fetched_again(bare_machine: BareMachine) 
 def test_the_launcher_is_ours_and_knows_its_copy(bare_machine: BareMachine) -> None:
     done = subprocess.run([*SWARM, "fetched", "--json"], capture_output=True, text=True, timeout=60)
     path = json.loads(done.stdout)["launcher"]
-    assert path == own_release.launcher() and coordinator.is_ours(path)
+    assert path == coordinator.launcher() and coordinator.is_ours(path)
     assert os.stat(path).st_mode & 0o077 == 0
     ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60)
     assert ran.stdout == f"swarm-mcp {__version__}\n"
@@ -370,7 +370,7 @@ def test_the_launcher_is_ours_and_knows_its_copy(bare_machine: BareMachine) -> N
 def test_a_command_on_path_comes_before_what_was_fetched(bare_machine: BareMachine, monkeypatch) -> None:
     subprocess.run([*SWARM, "fetched"], check=True, capture_output=True, timeout=60)
     monkeypatch.setenv("PATH", bare_machine.path)
-    assert coordinator.command() == [own_release.launcher()]
+    assert coordinator.command() == [coordinator.launcher()]
     ours = program_at(bare_machine.bin / "swarm-mcp", "#!/bin/sh\n: swarm_mcp.cli.main\n")
     assert coordinator.command() == [str(ours)]
 
@@ -378,11 +378,11 @@ def test_a_command_on_path_comes_before_what_was_fetched(bare_machine: BareMachi
 def test_uv_is_found_where_its_installer_puts_it(bare_machine: BareMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f".::{bare_machine.path}")
     monkeypatch.setenv("HOME", str(bare_machine.folder))
-    monkeypatch.setattr(own_release, "PLACES", ("~/.local/bin",))
-    assert own_release.uv() == ""
+    monkeypatch.setattr(coordinator, "PLACES", ("~/.local/bin",))
+    assert coordinator.uv_path() == ""
     place = folder_at(bare_machine.folder / ".local" / "bin")
     (place / "uv").symlink_to(sys.executable)
-    assert own_release.uv() == str(place / "uv")
+    assert coordinator.uv_path() == str(place / "uv")
 
 
 def test_where_nothing_can_be_remembered_nothing_is_fetched(bare_machine: BareMachine) -> None:

@@ -14,7 +14,7 @@ from support.sessions import fault_lines, hook_core, mistakes, peer_locks
 
 from swarm_hook_core import environment, session_events, settings
 from swarm_hook_core.hooks import SessionEvent, tool_call
-from swarm_hook_core.kernel import namespace, plans, statement
+from swarm_hook_core.kernel import namespace, planning, plans
 from swarm_hook_core.state import config_path, has_plans
 
 
@@ -201,7 +201,7 @@ def test_a_statement_is_put_in_front_of_the_command(codex: Caller, capsys: pytes
 @pytest.mark.parametrize("command", [OPAQUE, "# a comment\nmake", ". ./env; make", "cat <<'E' | python3\nx\nE"])
 def test_after_the_call_its_command_is_what_it_was(codex: Caller, command: str) -> None:
     entry = plans.leave(plans.Plan("codex", codex.session_id), "call-1", alone=True)
-    put = statement.preceded({"command": command}, entry)["command"]
+    put = planning.preceded({"command": command}, entry)["command"]
     after = tool_call(codex.core.config.dialect.read(payload(codex, put, "PostToolUse")))
     assert after.input == {"command": command, "timeout": 5}
     before = tool_call(codex.core.config.dialect.read(payload(codex, put)))
@@ -220,7 +220,7 @@ def test_a_state_folder_with_a_quote_in_its_name(work: Path, monkeypatch: pytest
     says()
     codex = Caller(work, monkeypatch, "codex")
     entry = plans.leave(plans.Plan("codex", codex.session_id), "call-1", alone=True)
-    put = statement.preceded({"command": OPAQUE}, entry)["command"]
+    put = planning.preceded({"command": OPAQUE}, entry)["command"]
     after = tool_call(codex.core.config.dialect.read(payload(codex, put, "PostToolUse")))
     assert after.input["command"] == OPAQUE
 
@@ -230,7 +230,7 @@ def test_only_where_a_release_was_seen_to_keep_its_rules(codex: Caller, monkeypa
         ("0.169.0", "zsh", True), ("0.171.0", "bash", True), ("0.169.0", "fish", False),
         ("0.170.0", "bash", False), ("", "bash", False),
     ):  # fmt: skip
-        monkeypatch.setattr(statement, "_shell", lambda shell=shell: shell)
+        monkeypatch.setattr(planning, "_shell", lambda shell=shell: shell)
         monkeypatch.setattr(environment, "client_version", lambda config, version=version: version)
         assert not codex.denied()
         assert bool(codex.plan()) is has_plan, (version, shell)

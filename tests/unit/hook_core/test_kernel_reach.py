@@ -15,8 +15,8 @@ from support.sessions import fault_lines, join, peer_locks
 from support.traced import git
 
 from swarm_hook_core.kernel import planning, plans
+from swarm_hook_core.kernel.planning import may_allow
 from swarm_hook_core.kernel.plans import MOST_PATHS, NOT_HELD, Plan, held_now, paths_of, still_held
-from swarm_hook_core.kernel.statement import may_allow
 from swarm_hook_core.lookup import Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import start_time

@@ -11,8 +11,7 @@ from support.files import files_at, folder_at, json_at
 from support.sessions import RUNTIMES, captured, fault_lines, mistakes, peer_locks, ready_store, run
 
 from swarm_hook_core import settings
-from swarm_hook_core.mcp_writers import effects_of_tool, is_writer
-from swarm_hook_core.mcp_writers.arguments import matches, plain
+from swarm_hook_core.mcp_writers import effects_of_tool, is_writer, matches, plain
 
 NAMES = {"claude-code": "mcp__plugin_probe_probe__write_file", "codex": "mcp__probe__write_file"}
 

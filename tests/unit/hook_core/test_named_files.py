@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_hook_core import caller, git, git_repository, traces
-from swarm_hook_core.check.company import may_destroy
+from swarm_hook_core import git_repository, process, repository, traces
+from swarm_hook_core.check import may_destroy
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.stakes.owners import _Events
 from swarm_hook_core.state import NotOrdinary
@@ -195,7 +195,7 @@ def _read_whole(data: bytes, kinds: tuple[str, ...]) -> list[tuple[bytes, bytes]
 
 
 def test_a_checker_lists_journals_anew_once_one_has_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caller, "is_answering", lambda: True)
+    monkeypatch.setattr(process, "is_answering", lambda: True)
     listed: list[str] = []
     names_in = traces.names_in
     monkeypatch.setattr(traces, "names_in", lambda folder: (listed.append(folder), names_in(folder))[1])
@@ -222,9 +222,9 @@ def test_a_checker_lists_journals_anew_once_one_has_come(tmp_path: Path, monkeyp
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Begin a check; return the verbs that git is started with."""
     found: list[str] = []
-    ask = git.ask
-    monkeypatch.setattr(git, "ask", lambda words, *more: (found.append(words[0]), ask(words, *more))[1])
-    monkeypatch.setattr(caller, "answers", {})
+    ask = repository.ask
+    monkeypatch.setattr(repository, "ask", lambda words, *more: (found.append(words[0]), ask(words, *more))[1])
+    monkeypatch.setattr(process, "check_answers", {})
     return found
 
 
@@ -250,7 +250,7 @@ def test_a_content_is_compared_once_in_a_check(file: Path, asked: list[str]) -> 
     for _ in range(3):
         assert Repository(str(file.parent), 10).modified(["a.txt"]) == []
     assert (asked.count("hash-object"), asked.count("check-attr")) == (1, 1)
-    caller.answers = {}  # the next check
+    process.check_answers = {}  # the next check
     Repository(str(file.parent), 10).modified(["a.txt"])
     assert asked.count("hash-object") == 2
 
@@ -278,7 +278,7 @@ def test_a_setting_is_asked_once_in_a_check_and_anew_in_the_next(file: Path, ask
     assert repository.setting("core.hooksPath") == repository.setting("core.hooksPath") == ""
     assert asked == ["config"]
     subprocess.run(["git", "-C", repository.top, "config", "core.hooksPath", "hooks"], check=True)
-    caller.answers = None
+    process.check_answers = None
     assert repository.setting("core.hooksPath") == "hooks"
 
 
@@ -308,7 +308,7 @@ def test_a_common_command_is_not_read(command: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", DESTROYERS)
 def test_a_command_that_may_destroy_is_read(command: str, tmp_path: Path) -> None:
-    from swarm_hook_core.check.company import DESTROYERS as MARKS
+    from swarm_hook_core.check import _DESTROYERS as MARKS
 
     (tmp_path / "a.txt").write_text("x")
     assert may_destroy(command, str(tmp_path)) and any(mark in command for mark in MARKS)

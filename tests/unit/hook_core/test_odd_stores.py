@@ -21,14 +21,14 @@ from support.shared_scenes import Shared, in_both_clients
 from support.store_files import SHAPES, text_of
 from support.traced import Player, checkout
 
-from swarm_hook_core import protected, scratch, settings, unheard, unread_mail
+from swarm_hook_core import protected, session_memory, settings
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.repository import tree_over
 from swarm_hook_core.state import NotOrdinary, config_path, open_private, read_private, state_dir, turn_mark
 from swarm_hook_core.traces import head, journal, journal_name, place_of
 from swarm_hook_core.traces.versions import steps
 from swarm_hook_core.watching import edits, records
-from swarm_mcp.doctor.faults import last_fault, recorded_faults
+from swarm_mcp.doctor import last_fault, recorded_faults
 from swarm_mcp.domain import Session
 from swarm_mcp.hooks import protection_watch, session_hooks
 from swarm_mcp.store import Store
@@ -353,9 +353,9 @@ def test_locks_hold_whatever_is_planted_in_the_state_folder(plant: Callable[[Pat
     me.runs("make")  # is watched
     me.runs("echo x > notes.md")  # is denied, and counted
     event = SessionEvent(me.session_id, str(ground))
-    unheard.keep(me.core.config, event, "words")
-    scratch.save(me.core.config, me.session_id, instance_id="x")
-    scratch.begin_turn(me.core.config, me.session_id, "turn")
+    session_memory.keep_words(me.core.config, event, "words")
+    session_memory.save(me.core.config, me.session_id, instance_id="x")
+    session_memory.begin_turn(me.core.config, me.session_id, "turn")
     found = [Path(folder, name) for folder, _folders, names in os.walk(state_dir()) for name in names]
     names = ["busy", "command", "config-fault", "faults.jsonl", "repeated-denials.jsonl", "kernel/probe", "team/told/x"]
     assert len(found) > 4
@@ -363,10 +363,10 @@ def test_locks_hold_whatever_is_planted_in_the_state_folder(plant: Callable[[Pat
         replaced(path, plant)
     assert me.runs("echo x > notes.md").startswith("denied: ")
     assert holder.runs("sed -i s/alpha/A/ notes.md") == ""
-    assert scratch.load(me.core.config, me.session_id) == {}
-    assert not scratch.tried_lately(me.core.config, me.session_id, 60, 0)
-    kept = Path(unheard._folder())
-    unheard.take(me.core.config, event)
+    assert session_memory.load(me.core.config, me.session_id) == {}
+    assert not session_memory.tried_lately(me.core.config, me.session_id, 60, 0)
+    kept = Path(session_memory._words_folder())
+    session_memory.take_words(me.core.config, event)
     assert not kept.exists() or any(path.is_dir() for path in kept.iterdir())
     for name in records.names_of(me.session_id):
         assert records.take(me.session_id, name) is None
@@ -384,8 +384,8 @@ def test_no_reader_waits_for_the_other_end_of_a_pipe(plant: Callable[[Path], obj
         protection_watch.NAME: lambda _path: protection_watch._read(),
         "marks": lambda path: session_hooks._is_as_it_was(str(path), Store()),
         "faults.jsonl": lambda path: last_fault(path.parent),
-        os.path.relpath(unread_mail._path(me.core.config, event.session_id), state_dir()): (
-            lambda _path: unread_mail.is_due(me.core.config, event, me.core.config.runtime_name, 1)
+        os.path.relpath(session_memory._mail_file(me.core.config, event.session_id), state_dir()): (
+            lambda _path: session_memory.is_mail_due(me.core.config, event, me.core.config.runtime_name, 1)
         ),
         os.path.relpath(edits._path(me.session_id), state_dir()): lambda _path: edits._taken(me.session_id),
     }

@@ -19,9 +19,9 @@ from swarm_hook_core import patch
 from swarm_hook_core.check import Writes
 from swarm_hook_core.config import RuntimeConfig, changes_in_patch
 from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.opaque_calls import patched
 from swarm_hook_core.patch import PatchUnreadable, codex_patch, patch_changes, patch_paths, patches_in
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.targets import patched
 
 pytestmark = pytest.mark.slow
 

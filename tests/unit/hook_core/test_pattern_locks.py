@@ -16,16 +16,24 @@ from support.judged import Scene
 from support.sessions import after, captured, join, mistakes, new_session, run, start
 from support.world import commit_all, git
 
-from swarm_hook_core import pattern_match, wildcards
+from swarm_hook_core import wildcards
 from swarm_hook_core.lookup import GLOB, Held, Peers
 from swarm_hook_core.lookup.sqlite import StoreReader, covered
 from swarm_hook_core.mcp_writers import effects_of_tool
 from swarm_hook_core.paths import NO_CASE, keys_for
-from swarm_hook_core.pattern_match import Cover
 from swarm_hook_core.shell.model import Effects, Guess
 from swarm_hook_core.state import store_path
 from swarm_hook_core.watching import watch
-from swarm_hook_core.wildcards import LONGEST, PatternUnreadable, covers, literal_prefix, of_path, overlap, parsed
+from swarm_hook_core.wildcards import (
+    LONGEST,
+    Cover,
+    PatternUnreadable,
+    covers,
+    literal_prefix,
+    of_path,
+    overlap,
+    parsed,
+)
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
@@ -156,7 +164,7 @@ def test_a_folder_that_goes_into_the_pattern_s_own_is_met(ground: Ground, repo: 
 def test_a_folder_too_large_to_look_through_may_hold_anything(ground: Ground, repo: Path, limits) -> None:
     scene = beside(ground, repo, "src/**/*.sql")
     (repo / "src/a.sql").unlink()
-    limits(pattern_match, ENTRIES=1)
+    limits(wildcards, ENTRIES=1)
     verdict = scene.judged("rm -rf src")
     assert verdict.denial is None and [held.pattern for held in verdict.watched] == ["src/**/*.sql"]
     assert "there is more in that folder than could be looked through" in verdict.notice

@@ -366,7 +366,7 @@ class Told:
 
     def end_of(self, call_at: float) -> float:
         """Return the end of a call that was checked at that second; 0 if unknown."""
-        return Logs(self.form, str(self.log.path), "s").end_of("", int(call_at * 1e9)) / 1e9
+        return Logs(self.form, str(self.log.path), "s").of("").end_of(int(call_at * 1e9)) / 1e9
 
 
 @pytest.fixture

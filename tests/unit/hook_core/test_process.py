@@ -13,7 +13,7 @@ import pytest
 from support.files import text_at
 from support.fixtures import LONGER, Ground, time_limit, wait_for
 
-from swarm_hook_core import caller, clock, process
+from swarm_hook_core import clock, process
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import client_process, gone, host_id, parent_of, program_name, run, start_time
 
@@ -96,7 +96,7 @@ def test_a_checker_looks_at_a_process_once_and_is_told_of_its_end(
     monkeypatch.setattr(process, "MOST_FOLLOWED", 1)
     monkeypatch.setattr(process, "_handles", {})
     started, another = start_time(sleeper.pid), subprocess.Popen(["sleep", "60"])
-    caller.answer_for(0, 0, lambda: None)
+    process.answer_for(0, 0, lambda: None)
     try:
         for one in (another, sleeper):  # of more than it follows one is given up
             assert not gone(HERE, one.pid, start_time(one.pid), HERE)
@@ -111,7 +111,7 @@ def test_a_checker_looks_at_a_process_once_and_is_told_of_its_end(
         with pytest.raises(OSError):
             os.fstat(handle)
     finally:
-        caller.answer_for(0, 0, None)
+        process.answer_for(0, 0, None)
         another.kill()
         another.wait()
 

@@ -10,7 +10,7 @@ from support.fixtures import wait_for
 from support.sessions import RUNTIMES, captured, hook_core, join, mistakes, peer_locks, run
 from support.traced import Player
 
-from swarm_hook_core import repeated_denials
+from swarm_hook_core import denial as denials
 from swarm_hook_core.hooks import ToolCall
 from swarm_mcp.cli.main import main
 from swarm_mcp.store import Store
@@ -94,7 +94,7 @@ def test_of_a_storm_the_coordinator_hears_once(work: Path, started, capsys, monk
         assert tries(me, "git checkout .", str(number)) and tries(me, "git checkout .", str(number))
     assert len(started) == 1 and len(events()) == 1
     assert "and 3 more within the minute" in told(capsys, "log", "notes.md")
-    limits(repeated_denials, NOTED_SECONDS=-1)
+    limits(denials, NOTED_SECONDS=-1)
     assert tries(me, "git checkout .").times == 5
     assert len(started) == 2 and len(events()) == 1, "the store goes by its own clock"
 
@@ -210,7 +210,7 @@ def test_what_is_another_storm_is_not_counted_along(repo: Path, calls: list, oth
             store.locks.release(holder, str(repo / "f"))
         peer_locks(repo, repo / "f")
     if other == "time":
-        limits(repeated_denials, SECONDS=-1)
+        limits(denials, STORM_SECONDS=-1)
     file, name = "g" if other == "file" else "f", "you" if other == "session" else "me"
     (reason,) = tried(repo, file, name=name)
     assert reason and "denied 3 times" not in reason
@@ -262,7 +262,7 @@ def test_a_call_that_two_ways_of_asking_deny_counts_once(repo: Path, calls: list
 def test_a_count_that_cannot_be_kept_denies_all_the_same(repo: Path, calls: list, failing) -> None:
     session(repo)
     peer_locks(repo, repo / "f")
-    failing(repeated_denials, "lately", OSError(28, "No space left"))
+    failing(denials, "denied_lately", OSError(28, "No space left"))
     assert all("swarm lock blocked" in reason for reason in tried(repo, "f", 4))
     assert len(mistakes()) == 4
 
@@ -271,7 +271,7 @@ def test_of_very_many_only_the_newest_are_looked_at(repo: Path, calls: list, lim
     """A denial's cost does not depend on the number of earlier attempts, and its count is true all the same."""
     session(repo)
     peer_locks(repo, repo / "f")
-    limits(repeated_denials, MOST=12)
+    limits(denials, MOST_COUNTED=12)
     last = tried(repo, "f", 30)[-1]
     assert "denied 13 times within" in last and "end the turn" in last and mistakes() == []
 
@@ -279,5 +279,5 @@ def test_of_very_many_only_the_newest_are_looked_at(repo: Path, calls: list, lim
 def test_a_call_that_may_pass_counts_nothing(repo: Path, calls: list, failing) -> None:
     session(repo)
     peer_locks(repo, repo / "f")
-    failing(repeated_denials, "weigh", pytest.fail.Exception)
+    failing(denials, "weigh", pytest.fail.Exception)
     assert tried(repo, "g", 3) == ["", "", ""] and mistakes() == []

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from support.altered import Failing
 from support.requirement import requirement
 
-from swarm_hook_core import scratch
+from swarm_hook_core import session_memory
 from swarm_hook_core.config import RuntimeConfig, changes_in_patch
-from swarm_hook_core.scratch import clear, folder_of, load, save, tried_lately
+from swarm_hook_core.session_memory import clear, folder_of, load, save, tried_lately
 from swarm_hook_core.state import (
     HOUR,
     LIMIT_BYTES,
@@ -364,5 +364,5 @@ def test_a_failed_attempt_is_remembered_for_a_while() -> None:
     assert not tried_lately(CONFIG, PLAIN, 10, 1005)
     assert not tried_lately(CONFIG, PLAIN, 10, 990), "a clock set back must not switch the check off"
     assert not tried_lately(CONFIG, "another", 10, 1000)
-    scratch.save(CONFIG, PLAIN, failed_at="now")
+    session_memory.save(CONFIG, PLAIN, failed_at="now")
     assert not tried_lately(CONFIG, PLAIN, 10, 1000)

@@ -12,10 +12,10 @@ from support.checkouts import AMPLE, Checkout, copied
 from support.traced import note
 from support.world import World
 
-from swarm_hook_core import git, tenants
+from swarm_hook_core import collisions, fence, repository
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.process import host_id
-from swarm_hook_core.shell import collision, effects_of
+from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.programs.git import listings, uncommitted
 from swarm_hook_core.stakes import owners, stash
 from swarm_hook_core.stakes.owners import OWN, Author, Authors, Changed, Stake
@@ -342,7 +342,7 @@ def test_where_git_answers_nothing_at_all_a_known_change_is_kept(work, limits):
     peer.edits("notes.md", "beta", "PEER")
     limits(owners, SECONDS=0.0)
     limits(file_changes, SECONDS=0.0)
-    limits(collision, GIT_SECONDS=0.0)
+    limits(collisions, GIT_SECONDS=0.0)
     for command in (
         "git checkout .",
         "git stash",
@@ -415,8 +415,8 @@ def test_git_is_asked_as_often_about_many_named_files_as_about_one(beside, monke
         here.here.put(name, "x\n")
     here.wrote("peer", *names)
     asked: list[str] = []
-    ask = git.ask
-    monkeypatch.setattr(git, "ask", lambda words, *more: (asked.append(words[0]), ask(words, *more))[1])
+    ask = repository.ask
+    monkeypatch.setattr(repository, "ask", lambda words, *more: (asked.append(words[0]), ask(words, *more))[1])
     assert "many/0.txt" in here.told("git add many/0.txt")
     of_one, asked[:] = asked.count("ls-files"), []
     assert "many/0.txt" in here.told(f"git add {' '.join(names)}")
@@ -515,7 +515,7 @@ def test_work_trees_of_which_the_names_are_computed_may_be_any(tmp_path: Path, h
 
 
 def test_a_submodule_that_is_taken_out_with_a_peer_s_change(work, tmp_path: Path, limits):
-    limits(tenants, APART_NS=0)
+    limits(fence, APART_NS=0)
     inner = traced.checkout(tmp_path / "inner", "deep.md", "own.md")
     allowed = ("-c", "protocol.file.allow=always")
     traced.git(work, *allowed, "submodule", "--quiet", "add", str(inner), "module")
@@ -559,7 +559,7 @@ OUTSIDE_SUBMODULES = rows("""
 
 
 def test_commands_that_reach_into_submodules_lose_no_line_there(work, tmp_path: Path, limits):
-    limits(tenants, APART_NS=0)
+    limits(fence, APART_NS=0)
     inner = traced.checkout(tmp_path / "inner", "deep.md", "own.md")
     traced.git(work, "submodule", "--quiet", "add", str(inner), "module")
     traced.git(work, "commit", "-qm", "module")

@@ -157,10 +157,10 @@ def test_many_files_and_many_sessions_take_five_lines(work: Path, me: Player) ->
 
 
 def test_at_most_fifty_files_are_looked_at_and_git_is_asked_once_for_all(work: Path, listening, limits) -> None:
-    from swarm_hook_core import git as asked_git
+    from swarm_hook_core import repository
     from swarm_hook_core.traces import meetings as module
 
-    asked = listening(asked_git, "ask")
+    asked = listening(repository, "ask")
     limits(module, MOST=3)
     me, peer = Player("codex", work), Player("codex", work)
     names = [f"new-{number}.md" for number in range(5)]

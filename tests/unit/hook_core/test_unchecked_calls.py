@@ -32,10 +32,10 @@ from support.sessions import (
     write_payload,
 )
 
+from swarm_hook_core import collisions
 from swarm_hook_core.coordinator import MODULE
 from swarm_hook_core.lookup import Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.shell import collision
 from swarm_hook_core.shell.model import Effects, GitCall, Tree
 from swarm_hook_core.state import config_path, store_path, watched_dir
 from swarm_hook_core.watching import records
@@ -312,7 +312,7 @@ def judged(me: str, folder: Path, *, tree: Tree | None = None, git: GitCall | No
     effects.git += [git] if git else []
     session = Session("me", "", str(folder), str(folder))
     peers = Peers(StoreReader(store_path()), "me", time.time())
-    return collision.judge(session, "Bash", effects, str(folder), peers, time.time())
+    return collisions.judge(session, "Bash", effects, str(folder), peers, time.time())
 
 
 def test_a_predicate_that_fails_cannot_tell(me: str, tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_a_predicate_that_fails_cannot_tell(me: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", ["printf ':x\\0f\\0'", "exec /bin/sleep 600", "exit 128", "exec /usr/bin/yes"])
 def test_a_git_that_is_no_use_cannot_tell(body: str, me: str, tmp_path: Path, limits: Limits, monkeypatch) -> None:
-    limits(collision, GIT_SECONDS=0.5)
+    limits(collisions, GIT_SECONDS=0.5)
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     program_at(tmp_path / "bin" / "git", f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))

@@ -24,12 +24,12 @@ from support.sessions import (
 )
 from support.traced import Player
 
-from swarm_hook_core import scratch, unread_mail
+from swarm_hook_core import session_memory
 from swarm_hook_core.check import rules
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
-from swarm_hook_core.unheard import LONGEST, keep, take
+from swarm_hook_core.session_memory import LONGEST_WORDS, keep_words, take_words
 from swarm_mcp.store import Store, messages
 
 
@@ -113,7 +113,7 @@ def test_a_subagent_is_left_alone_and_its_session_hears(pair: tuple[Player, Play
 def test_where_nothing_can_be_written_down_nothing_is_told(pair: tuple[Player, Player]) -> None:
     me, peer = pair
     send(peer.row, me.row, "hello")
-    folder = Path(scratch.folder_of(me.core.config, me.session_id))
+    folder = Path(session_memory.folder_of(me.core.config, me.session_id))
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.write_text("in the way")
     assert me.told("Bash", {"command": "ls"}) == ""
@@ -126,16 +126,15 @@ def test_where_nothing_can_be_written_down_nothing_is_told(pair: tuple[Player, P
 def test_of_two_hooks_at_once_one_tells(pair: tuple[Player, Player]) -> None:
     me, peer = pair
     send(peer.row, me.row, "hello")
-    path = unread_mail._path(me.core.config, me.session_id)
-    assert unread_mail._advance(path, me.row["id"], 7) == 0 and unread_mail._advance(path, me.row["id"], 7) == 7
-    assert unread_mail._advance(path, "another instance", 7) == 0, "a store that began anew counts from one"
+    path = session_memory._mail_file(me.core.config, me.session_id)
+    assert session_memory._advance(path, me.row["id"], 7) == 0 and session_memory._advance(path, me.row["id"], 7) == 7
+    assert session_memory._advance(path, "another instance", 7) == 0, "a store that began anew counts from one"
 
 
 def test_without_mail_nothing_is_loaded(pair: tuple[Player, Player], monkeypatch: pytest.MonkeyPatch) -> None:
     me, peer = pair
     send(me.row, peer.row, "not to me")
-    monkeypatch.setitem(sys.modules, "swarm_hook_core.unread_mail", None)
-    monkeypatch.setitem(sys.modules, "swarm_hook_core.lease_renewal", None)
+    monkeypatch.setitem(sys.modules, "swarm_hook_core.session_memory", None)
     assert me.told("Bash", {"command": "ls"}) == me.runs("echo x > new.md") == "" and mistakes() == []
 
 
@@ -210,27 +209,27 @@ def test_words_that_are_dropped_are_told_once_with_the_next_call_of_whom_they_ar
 
 def test_words_that_come_as_others_are_taken_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     event, real = SessionEvent("me", name="SessionStart"), os.open
-    keep(CONFIG, event, "first")
+    keep_words(CONFIG, event, "first")
     told: list[str] = []
 
     def as_another_hook_takes_them(path: Any, *given: Any, **more: Any) -> int:
         handle = real(path, *given, **more)
         if not told and str(path).endswith("editor.me"):
             told.append("")
-            told.append(take(CONFIG, event))
+            told.append(take_words(CONFIG, event))
         return handle
 
     monkeypatch.setattr(os, "open", as_another_hook_takes_them)
-    keep(CONFIG, event, "second")
-    assert (told[1:], take(CONFIG, event)) == (["first"], "second")
-    assert take(CONFIG, event) == "" and mistakes() == []
+    keep_words(CONFIG, event, "second")
+    assert (told[1:], take_words(CONFIG, event)) == (["first"], "second")
+    assert take_words(CONFIG, event) == "" and mistakes() == []
 
 
 def test_the_newest_of_very_many_words_are_told(editor: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    unheard("x" * LONGEST, capsys)
+    unheard("x" * LONGEST_WORDS, capsys)
     unheard("the newest", capsys)
     told = editor("read", path="f")
-    assert told.endswith("xx\nthe newest") and len(told) <= LONGEST
+    assert told.endswith("xx\nthe newest") and len(told) <= LONGEST_WORDS
 
 
 def test_a_refusal_says_what_matters_in_the_room_there_is(repo: Path, editor: Any, store: Store) -> None:

@@ -31,7 +31,7 @@ from support.sessions import (
     write_payload,
 )
 
-from swarm_hook_core import caller
+from swarm_hook_core import process as processes
 from swarm_hook_core.hooks import SessionEvent, ToolCall, tool_call
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.state import SHELL_BETWEEN, is_watching, write_private
@@ -239,7 +239,7 @@ def test_edits_beside_what_nobody_but_the_holder_changes_cost_no_word(runtime: s
 
 
 def test_a_checker_keeps_the_record_of_an_edit_until_something_changes(repo: Path, state: Path, monkeypatch) -> None:
-    monkeypatch.setattr(caller, "is_answering", lambda: True)
+    monkeypatch.setattr(processes, "is_answering", lambda: True)
     config: Any = Config()
     file, me = str(repo / "f"), new_session()
     held = [Held(file, "holder", "peer", "note", names=(file, file))]

@@ -11,7 +11,7 @@ from support.altered import Limits
 from support.files import program_at
 from support.traced import Player, git
 
-from swarm_hook_core import kills
+from swarm_hook_core import fence
 from swarm_hook_core.process import start_time
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.programs.git import listings
@@ -214,7 +214,7 @@ class Live:
 
 @pytest.fixture
 def lives(limits: Limits) -> Iterator[tuple[Live, Live]]:
-    limits(kills, APART_NS=0)
+    limits(fence, APART_NS=0)
     name = f"swarmtest-{os.getpid()}"
     found = Live(name + "-mine"), Live(name + "-theirs")
     yield found

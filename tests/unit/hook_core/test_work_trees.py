@@ -12,7 +12,7 @@ from support.fixtures import Sleeper
 from support.traced import Player, git
 from support.world import some_time_passes
 
-from swarm_hook_core import fence, tenants
+from swarm_hook_core import fence
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.state import config_path
 from swarm_hook_core.traces.head.news import at_turn
@@ -191,7 +191,7 @@ MOVES = {"mv": f"mv {TREE} ../x", "git worktree move": f"git worktree move {TREE
 @pytest.fixture
 def tree(work: Path, limits: Limits) -> Path:
     """A linked work tree of the checkout `work` with a commit that no ref has."""
-    limits(tenants, APART_NS=0)
+    limits(fence, APART_NS=0)
     git(work, "worktree", "add", "-q", "--detach", TREE)
     (work.parent / "empty").mkdir()
     found = work / TREE
@@ -497,6 +497,6 @@ def test_tenant_two_processes_that_answer_one_call_answer_alike(tree: Path, tena
         call = ToolCall("Bash", {"command": f"rm -rf {TREE}"}, tenant_me.session_id, str(tenant_me.folder), id=number)
         verdict = tenant_me.core.check(call)
         assert (verdict is not None and verdict.denial is not None) is denied
-    limits(tenants, APART_NS=10**12)
+    limits(fence, APART_NS=10**12)
     some_time_passes()
     assert tenant_me.denied("Bash", {"command": f"rm -rf {TREE}"}), "the model cannot have read the first answer yet"

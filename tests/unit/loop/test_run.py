@@ -14,12 +14,12 @@ from support.altered import Limits
 from support.loop_fixtures import ANTHROPIC, OPENAI, Cut, Fail, Model, Say, loop, sessions, written
 from support.requirement import requirement
 
-from swarm_mcp.agents.harness import Query, Run
-from swarm_mcp.agents.harness.claude.adapter import Claude
-from swarm_mcp.agents.harness.codex.adapter import PRICES, SHORT
+from swarm_mcp.agents.harness.claude import Claude
+from swarm_mcp.agents.harness.codex import PRICES, SHORT
 from swarm_mcp.agents.loop import session as messages
 from swarm_mcp.agents.loop.protocols import Anthropic, OpenAI
 from swarm_mcp.cli.help_page import page_of
+from swarm_mcp.harness import Query, Run
 
 pytestmark = pytest.mark.slow
 

@@ -20,11 +20,11 @@ from support.sessions import said_by
 
 import swarm_hook_core
 import swarm_mcp
-from swarm_hook_core import repeated_denials
+from swarm_hook_core import denial
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import interpreter
-from swarm_mcp.runtimes import bundle, owned_folder
-from swarm_mcp.runtimes.owned_folder import read_record, remove
+from swarm_mcp.runtimes import bundle, users_file
+from swarm_mcp.runtimes.users_file import read_record, remove_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
@@ -146,10 +146,9 @@ def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(kept: Path
                 part.split('"', 1)[0] for part in command.split(f"${{{ROOTS.get(runtime, 'CLAUDE_PLUGIN_ROOT')}}}/")[1:]
             ]
             assert names and all((kept / name).is_file() for name in names)
-            direct = bool(read_record(kept).get("python")) and event == "PreToolUse"
-            assert (names[0] == bundle.HOOK) is not direct, (
-                "the check before a write starts python at once where it can"
-            )
+            direct = {"PreToolUse": bundle.ENTRY, "PostToolUse": bundle.STATE, "PostToolUseFailure": bundle.STATE}
+            first = direct.get(event) if read_record(kept).get("python") else None
+            assert names[0] == (first or bundle.HOOK), "a check around a call starts Python at once where it can"
             assert command.endswith("; exit 0")
 
 
@@ -263,7 +262,7 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, kept: Path, runt
     # and a coordinator waits only a moment for that.
     for check in (wired["PreToolUse"], *earlier_checks(moved, runtime)):
         answer = json.loads(run(check))["hookSpecificOutput"]
-        Path(repeated_denials.path()).unlink(missing_ok=True)  # a third denial has other words
+        Path(denial.counts_path()).unlink(missing_ok=True)  # a third denial has other words
         assert answer["permissionDecision"] == "deny" and "because" in answer["permissionDecisionReason"]
     faults = Path(os.environ["SWARM_STATE_DIR"], "faults.jsonl")
     assert not faults.exists(), faults.read_text()
@@ -305,7 +304,7 @@ def test_an_interrupted_upgrade_is_finished_by_the_next(bundled: Path, monkeypat
     compiled = bundled / "swarm_hook_core/__pycache__/core.cpython-311.pyc"
     compiled.parent.mkdir(exist_ok=True)
     compiled.write_bytes(b"what the old one was compiled to, which Python would take as it is")
-    real, calls = owned_folder._replace, []
+    real, calls = users_file._replace, []
 
     def dying(path: Path, content: bytes) -> bool:
         calls.append(path)
@@ -314,7 +313,7 @@ def test_an_interrupted_upgrade_is_finished_by_the_next(bundled: Path, monkeypat
             raise KeyboardInterrupt
         return done
 
-    monkeypatch.setattr(owned_folder, "_replace", dying)
+    monkeypatch.setattr(users_file, "_replace", dying)
     with pytest.raises(KeyboardInterrupt):
         bundle.write(bundled, local=local)
     assert len(calls) > 1 and not compiled.exists()
@@ -368,7 +367,7 @@ def test_foreign_files_are_refused_whole(tmp_path: Path, name: str):
         bundle.write(folder)
     assert name in str(error.value)
     assert tree(folder) == {name: b'{"mine": 1}'}
-    assert remove(folder) is False and tree(folder) == {name: b'{"mine": 1}'}
+    assert remove_folder(folder) is False and tree(folder) == {name: b'{"mine": 1}'}
     assert bundle.write(folder, force=True) is True
 
 
@@ -378,7 +377,7 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path: Path):
     (folder / ".git" / "HEAD").write_text("ref")
     (folder / "README").write_text("r")
     bundle.write(folder)
-    assert remove(folder) is True
+    assert remove_folder(folder) is True
     assert tree(folder) == {".git/HEAD": b"ref", "README": b"r"}
 
 
@@ -398,7 +397,7 @@ def test_a_record_cannot_reach_outside_the_folder(ground: Ground, record: str):
     done = ground.swarm("bundle", str(folder), "--force")
     assert done.code in (0, 1) and "internal error" not in done.err, done
     (folder / "install.json").write_text(record.replace("<victim>", str(victim)))
-    remove(folder)
+    remove_folder(folder)
     assert victim.read_text() == "v"
 
 
@@ -413,9 +412,9 @@ def test_links_in_the_way_are_not_followed(tmp_path: Path):
 
 
 def test_removal_leaves_nothing(bundled: Path):
-    assert remove(bundled) is True
+    assert remove_folder(bundled) is True
     assert not bundled.exists()
-    assert remove(bundled) is False
+    assert remove_folder(bundled) is False
 
 
 def test_the_command_writes_one(ground: Ground):

@@ -19,7 +19,7 @@ from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.base import with_fields
 from swarm_mcp.runtimes.codex import files_of
 from swarm_mcp.runtimes.installed import Installed
-from swarm_mcp.runtimes.owned_folder import RECORD, read_record
+from swarm_mcp.runtimes.users_file import RECORD, read_record
 
 pytestmark = pytest.mark.slow
 

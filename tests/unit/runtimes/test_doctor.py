@@ -16,13 +16,13 @@ from support.fixtures import Ground, Sleeper
 from support.requirement import requirement
 
 import swarm_mcp
-from swarm_hook_core import repeated_denials, state, traces
+from swarm_hook_core import denial, state, traces
 from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.installation import coordinator_command, interpreter, marketplace_folder
 from swarm_mcp.runtimes import NAMES, bundle, runtime
 from swarm_mcp.runtimes.codex import files_of
 from swarm_mcp.runtimes.installed import HookCommand, Installed
-from swarm_mcp.runtimes.owned_folder import put
+from swarm_mcp.runtimes.users_file import put_folder
 from swarm_mcp.store import schema
 
 pytestmark = pytest.mark.slow
@@ -263,7 +263,7 @@ class Fakes:
         """Install Codex; it runs its own copy. Return the copy's root."""
         copy = Path(os.environ["CODEX_HOME"], "plugins/cache/swarm/swarm", swarm_mcp.__version__)
         if not copy.exists():
-            put(copy, files_of(marketplace_folder()))
+            put_folder(copy, files_of(marketplace_folder()))
         wired = json.loads((copy / "integrations/codex/hooks.json").read_text())["hooks"]
         hooks = [
             {"key": event, "pluginId": "swarm@swarm", "eventName": event[0].lower() + event[1:], "enabled": True,
@@ -397,7 +397,7 @@ def test_the_proof_starts_no_process_that_outlives_its_folder(name: str, tmp_pat
     line = shlex.join([*coordinator_command(), "hook", "pre-tool-use", "--runtime", name])
     answers = canary.asked_of_command(HookCommand(enforcement.EVENT, line, {}))
     monkeypatch.setenv("SWARM_STATE_DIR", canary.environment["SWARM_STATE_DIR"])
-    noted = [line["event"] for line in repeated_denials.known()]
+    noted = [line["event"] for line in denial.all_counts()]
     assert canary.wrong(answers) == "" and noted == [False, False]
 
 

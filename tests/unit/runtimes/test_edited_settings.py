@@ -12,9 +12,8 @@ from support.files import text_at
 
 from swarm_hook_core.state import state_dir
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
 from swarm_mcp.runtimes.hermes import YamlText
-from swarm_mcp.runtimes.users_file import BYTE_ORDER_MARK
+from swarm_mcp.runtimes.users_file import BYTE_ORDER_MARK, EditedJson, Entry, tree_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 

@@ -15,8 +15,7 @@ from support.requirement import requirement
 from support.sessions import ROOT, join, new_session, peer_locks, ready_store, run
 
 from swarm_hook_core.hooks import tool_call
-from swarm_hook_core.opaque_calls import effects_of
-from swarm_hook_core.targets import shell_text
+from swarm_hook_core.opaque_calls import effects_of, shell_text
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import MERGING, NAMES, bundle, hook_config, runtime
 from swarm_mcp.runtimes.base import Steps, with_fields

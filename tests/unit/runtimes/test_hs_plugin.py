@@ -17,7 +17,7 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.hs import plugin_files
-from swarm_mcp.runtimes.owned_folder import put, remove
+from swarm_mcp.runtimes.users_file import put_folder, remove_folder
 from swarm_mcp.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
@@ -381,8 +381,8 @@ def test_the_guards_rank_before_all_where_the_harness_asks(bench: Bench) -> None
 
 def test_the_plugin_is_whole_on_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "plugins" / "swarm"
-    assert put(folder, CONTENTS, compiled=True) is True
-    assert put(folder, CONTENTS, compiled=True) is False
+    assert put_folder(folder, CONTENTS, compiled=True) is True
+    assert put_folder(folder, CONTENTS, compiled=True) is False
     scripts = [path for part in ("tools", "hooks.d") for path in (folder / part).rglob("*") if path.is_file()]
     assert len(scripts) == 10 and all(os.access(path, os.X_OK) for path in scripts)
     assert all(map(Path.is_file, (folder / "tools").iterdir()))
@@ -398,4 +398,4 @@ def test_the_plugin_is_whole_on_its_own(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(sessions()) == 1 and bench.call("write_file", write("held.md")).returncode == 1
     assert bench.call("bash", {"command": "echo >> held.md"}).returncode == 1 and not faults()
     assert set(folder.rglob("*")) == before, "a call writes nothing into the plugin"
-    assert remove(folder) and not folder.exists()
+    assert remove_folder(folder) and not folder.exists()

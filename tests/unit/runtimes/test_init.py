@@ -14,11 +14,11 @@ from support import repository
 from support.files import folder_at, program_at, text_at
 from support.fixtures import SWARM, Ground
 
-from swarm_hook_core import own_release
+from swarm_hook_core import coordinator
 from swarm_mcp.doctor.own_checks import of_plugin, which_copy
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import plugin_source
-from swarm_mcp.runtimes import bundle, codex, runtime, server_name, users_file
+from swarm_mcp.runtimes import bundle, client_settings, codex, runtime, users_file
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
@@ -203,14 +203,14 @@ def test_any_file_is_the_same_afterwards_but_for_the_entry(
     text = json.dumps(before, indent=indent, ensure_ascii=ascii_only)
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     try:
-        server_name.add_server(path)
+        client_settings.add_server(path)
     except SwarmError as error:
         assert "not UTF-8" in str(error)
         return
     after = json.loads(path.read_text(encoding="utf-8"))
     assert after == {**before, "mcpServers": {**(servers or {}), "swarm": ENTRY}}
     assert list(after) == [*before, *(["mcpServers"] if servers is None else [])]
-    assert server_name.add_server(path) == "skipped"
+    assert client_settings.add_server(path) == "skipped"
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plugin that looks for its command, on a machine without one."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(own_release, "PLACES", ())
+    monkeypatch.setattr(coordinator, "PLACES", ())
     monkeypatch.delenv("SWARM_UVX")
     bundle.write(tmp_path / "plugin")
     return tmp_path / "plugin"
@@ -259,13 +259,13 @@ def test_a_plugin_that_looks_for_its_command(plugin: Path, tmp_path: Path, monke
     assert (status, words) == ("warn", "none; its sessions can lock nothing")
     (tmp_path / "bin" / "uv").symlink_to(sys.executable)
     assert said("claude-code", plugin) == ("info", "none yet; the next session's start has uv fetch it")
-    text_at(Path(own_release.log()), "error: no such index\nhint: none\n")
+    text_at(Path(coordinator.fetching_log()), "error: no such index\nhint: none\n")
     assert said("claude-code", plugin) == ("warn", "none; uv could not fetch it: error: no such index")
     monkeypatch.setenv("SWARM_UVX", "off")
     assert said("claude-code", plugin)[0] == "warn"
     monkeypatch.delenv("SWARM_UVX")
     subprocess.run([*SWARM, "fetched"], check=True, capture_output=True, timeout=60)
-    assert said("codex", plugin) == ("ok", f"the plugin's own, fetched by uv: {own_release.launcher()}")
+    assert said("codex", plugin) == ("ok", f"the plugin's own, fetched by uv: {coordinator.launcher()}")
     ours = program_at(tmp_path / "bin" / "swarm-mcp", "#!/bin/sh\n: swarm_mcp.cli.main\n")
     assert said("pi", plugin) == ("ok", f"found on PATH: {ours}")
     monkeypatch.setenv("SWARM_MCP_BIN", "true")

@@ -28,7 +28,7 @@ from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import NAMES, base, bundle, runtime
 from swarm_mcp.runtimes.base import Interrupted, SideBySide, Steps
 from swarm_mcp.runtimes.codex import files_of
-from swarm_mcp.runtimes.owned_folder import RECORD, put
+from swarm_mcp.runtimes.users_file import RECORD, put_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 INSTALLING = "and installing swarm@swarm ..."  # the end of a line of Claude Code's
@@ -338,7 +338,7 @@ def test_codex_is_brought_over_from_where_an_earlier_release_put_its_plugin(
     state, copy = home / "state", home / "plugins/cache/swarm/swarm/1"
     if earlier == "the folder beside":
         files = {**files_of(marketplace), ".agents/plugins/marketplace.json": b"{}"}
-        put(beside, {**files, RECORD: json.dumps({"name": "swarm", "files": sorted(files)}).encode()})
+        put_folder(beside, {**files, RECORD: json.dumps({"name": "swarm", "files": sorted(files)}).encode()})
         state.write_text(json.dumps({**json.loads(state.read_text()), "place": str(beside)}))
         shutil.rmtree(copy)
         shutil.copytree(beside, copy)
@@ -359,7 +359,7 @@ def test_uninstalling_takes_the_earlier_folder_along(ground: Ground, clients: Cl
     assert ground.swarm("install", "--client", "codex").code == 0
     marketplace = marketplace_folder()
     beside = marketplace.with_name("codex-plugin")
-    put(beside, {"a": b"", RECORD: json.dumps({"name": "swarm", "files": ["a"]}).encode()})
+    put_folder(beside, {"a": b"", RECORD: json.dumps({"name": "swarm", "files": ["a"]}).encode()})
     assert ground.swarm("uninstall").code == 0
     assert not beside.exists() and not marketplace.exists()
 

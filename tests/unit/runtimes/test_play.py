@@ -13,13 +13,12 @@ import pytest
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.play import playing
 from swarm_mcp.play.clients import Client
-from swarm_mcp.play.more import Grok
-from swarm_mcp.play.newer import Kimi
+from swarm_mcp.play.makers import Grok, Kimi
 from swarm_mcp.play.playing import KEPT, Outcome
 from swarm_mcp.play.scene import Scene, refuse_services, sealed
 from swarm_mcp.runtimes import grok, runtime
 from swarm_mcp.runtimes.base import Look, Steps
-from swarm_mcp.runtimes.settings_layers import Layer
+from swarm_mcp.runtimes.client_settings import Layer
 
 SERVICES = [
     {"apiKeyHelper": "get-key"},

@@ -12,7 +12,7 @@ from support.sessions import captured, fault_lines, hook_core, instances, new_se
 from swarm_hook_core.hooks import tool_call
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.base import Steps
-from swarm_mcp.runtimes.qwen import HOOKS, MANIFEST
+from swarm_mcp.runtimes.gemini import QWEN_HOOKS, QWEN_MANIFEST
 from swarm_mcp.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
@@ -140,8 +140,8 @@ def test_one_that_a_person_has_disabled_is_found_out(
 def test_claude_code_s_plugin_taken_over_is_found_out(home: Path, plugin: Path):
     """As releases before this one are: the client converts them, and no hook of theirs knows its tools."""
     shutil.copytree(plugin, extension(home))
-    manifest = json.loads((extension(home) / MANIFEST).read_text())
-    (extension(home) / MANIFEST).write_text(json.dumps({**manifest, "hooks": {}}))
+    manifest = json.loads((extension(home) / QWEN_MANIFEST).read_text())
+    (extension(home) / QWEN_MANIFEST).write_text(json.dumps({**manifest, "hooks": {}}))
     (found,) = runtime("qwen").look(plugin, Steps()).findings
     assert found.status == "fail" and "another client" in found.message
 
@@ -150,11 +150,13 @@ def test_claude_code_s_plugin_taken_over_is_found_out(home: Path, plugin: Path):
 def test_the_manifest_names_what_is_there(tmp_path: Path, local: bool):
     folder = tmp_path / "bundle"
     bundle.write(folder, local=local)
-    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest = json.loads((folder / QWEN_MANIFEST).read_text())
     (server,) = manifest["mcpServers"].values()
-    assert manifest["hooks"] == HOOKS and server["args"][-1] == "serve"
+    assert manifest["hooks"] == QWEN_HOOKS and server["args"][-1] == "serve"
     assert ("${extensionPath}" in server["args"][0]) is not local
     hooks = [
-        hook for groups in json.loads((folder / HOOKS).read_text())["hooks"].values() for hook in groups[0]["hooks"]
+        hook
+        for groups in json.loads((folder / QWEN_HOOKS).read_text())["hooks"].values()
+        for hook in groups[0]["hooks"]
     ]
     assert all(hook.get("env") == ({"SWARM_PLUGIN_ROOT": str(folder)} if local else None) for hook in hooks)

@@ -17,7 +17,7 @@ from swarm_hook_core import __version__
 from swarm_hook_core.process import start_time
 from swarm_mcp import installation
 from swarm_mcp.checker import checkers_dir
-from swarm_mcp.doctor import checker, enforcement
+from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.installed import Installed
@@ -257,23 +257,23 @@ def test_an_uninstallation_takes_the_note_away(relay: Callable[..., str]) -> Non
 
 def test_doctor_says_which_relay_hooks_use(relay: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(relay())
-    found = checker.findings(ASKED)[0]
+    found = own_checks.checkers(ASKED)[0]
     assert (found.name, found.status, found.mend, found.details) == ("relay", "ok", "", {"program": str(path)})
     for spoil in (lambda: path.write_text("#!/bin/sh\nexit 1\n"), lambda: path.chmod(0o644)):
         spoil()
-        found = checker.findings(ASKED)[0]
+        found = own_checks.checkers(ASKED)[0]
         assert (found.status, str(path) in found.message) == ("warn", True) and "pipx install" in found.mend
     path.unlink()
     monkeypatch.setattr(installation, "NOT_COMPILED", str(path.with_name("not-compiled")))
-    assert (checker.findings(ASKED)[0].status, checker.findings(ASKED)[0].mend) == ("info", "")
+    assert (own_checks.checkers(ASKED)[0].status, own_checks.checkers(ASKED)[0].mend) == ("info", "")
     Path(installation.NOT_COMPILED).write_text("no C compiler (cc) was found\n")
-    found = checker.findings(ASKED)[0]
+    found = own_checks.checkers(ASKED)[0]
     assert (found.status, "no C compiler (cc) was found" in found.message) == ("info", True)
     assert "pipx install" in found.mend
 
 
 def test_doctor_says_how_many_checkers_there_are_and_why_hooks_ran_alone() -> None:
-    found = checker.findings(ASKED)[1]
+    found = own_checks.checkers(ASKED)[1]
     assert (found.name, found.status) == ("checker", "info") and "no client is running" in found.message
     folder = Path(checkers_dir())
     folder.mkdir(parents=True)
@@ -282,7 +282,7 @@ def test_doctor_says_how_many_checkers_there_are_and_why_hooks_ran_alone() -> No
         (folder / f"{name}.lock").touch()
     now = 2_000_000_000
     (folder / "alone").write_text(f"{now} none\n{now} busy\n{now} none\n1 none\ntorn\n{now} not answered\n")
-    found = checker.findings(ASKED)[1]
+    found = own_checks.checkers(ASKED)[1]
     assert (found.status, found.mend) == ("ok", "") and found.message.startswith("1 client with a checker now")
     assert "2 because their client had no checker" in found.message
     assert found.details["alone"] == {"none": 2, "busy": 1, "not answered": 1}

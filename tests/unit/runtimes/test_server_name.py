@@ -7,9 +7,9 @@ import pytest
 from support.files import text_at
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes import bundle, runtime, server_name, users_file
+from swarm_mcp.runtimes import bundle, client_settings, runtime, users_file
 from swarm_mcp.runtimes.base import Steps
-from swarm_mcp.runtimes.owned_folder import RECORD
+from swarm_mcp.runtimes.users_file import RECORD
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
@@ -48,16 +48,16 @@ def put(client: str, text: str, home: Path) -> Path:
 
 @pytest.mark.parametrize("client", FILES)
 def test_a_name_that_is_taken_is_left_to_the_user(client: str, home: Path, tmp_path: Path) -> None:
-    names, clients = server_name.other_names, [runtime(client)]
+    names, clients = client_settings.other_names, [runtime(client)]
     assert names(clients, tmp_path) == {}
     put(client, FILES[client][1] % "other", home)
     assert names(clients, tmp_path) == {}
     path = put(client, FILES[client][1] % "swarm", home)
     assert names(clients, tmp_path) == {client: "swarm-locks"}
-    warned = server_name.finding(clients[0], tmp_path)
+    warned = client_settings.server_finding(clients[0], tmp_path)
     assert warned and warned.status == "warn" and str(path) in warned.message and f"--client {client}" in warned.mend
     (tmp_path / RECORD).write_text(json.dumps({"name": "swarm", "files": [], "servers": {client: "swarm-locks"}}))
-    fine = server_name.finding(clients[0], tmp_path)
+    fine = client_settings.server_finding(clients[0], tmp_path)
     assert fine and fine.status == "ok" and str(path) in fine.message and "swarm-locks" in fine.message
     path.unlink()
     assert names(clients, tmp_path) == {client: "swarm-locks"}, "once given it stays: a project may have the other"
@@ -101,7 +101,7 @@ def test_a_bundle_has_the_name_wherever_a_client_reads_it(tmp_path: Path) -> Non
 def test_both_are_in_the_file_and_only_ours_goes(client: str, home: Path, tmp_path: Path) -> None:
     before = FILES[client][1] % "swarm"
     path, place, installer = put(client, before, home), tmp_path / "bundle", runtime(client)
-    bundle.write(place, local=True, servers=server_name.other_names([installer], place))
+    bundle.write(place, local=True, servers=client_settings.other_names([installer], place))
     for _again in range(2):
         steps = Steps()
         installer.install(place, steps)
@@ -120,7 +120,7 @@ def test_a_name_in_the_file_from_before_is_replaced(home: Path, tmp_path: Path) 
     path = put("cline", THEIRS % "swarm", home)
     with pytest.raises(SwarmError, match="not swarm's"):
         cline.install(place, Steps())
-    bundle.write(place, local=True, servers=server_name.other_names([cline], place))
+    bundle.write(place, local=True, servers=client_settings.other_names([cline], place))
     cline.install(place, Steps())
     assert list(json.loads(path.read_text())["mcpServers"]) == ["swarm", "swarm-locks"]
 

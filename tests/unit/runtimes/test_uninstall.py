@@ -14,8 +14,8 @@ from support.fixtures import Ground
 import swarm_hook_core
 import swarm_mcp
 from swarm_hook_core.state import state_dir
+from swarm_mcp.agents.harness import codex_overrides as overrides
 from swarm_mcp.agents.harness import environment
-from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.cline import servers_file

@@ -18,7 +18,7 @@ from support.toolbox import Hands
 
 from swarm_hook_core.lookup import glance
 from swarm_hook_core.process import start_time
-from swarm_hook_core.session_events import DEADLINE_SECONDS
+from swarm_hook_core.registration import DEADLINE_SECONDS
 from swarm_mcp.server.app import Heartbeat
 
 pytestmark = pytest.mark.slow

@@ -7,13 +7,14 @@ import pytest
 from support.command_line import FLAGS, flags_of
 from support.requirement import requirement
 
-from swarm_mcp.cli.verbs import NOUNS, all_verbs, words_of
+from swarm_mcp import contributions
+from swarm_mcp.cli.arguments import NOUNS, words_of
 from swarm_mcp.domain import STATUSES, TYPES
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.server.tools import all_tools
 from swarm_mcp.server.tools.instances import ROLES, for_label
 
-VERBS = all_verbs()
+VERBS = contributions.verbs()
 NOUN = re.compile(rf"swarm-mcp ({'|'.join(NOUNS)}) ([a-z]+)")
 
 SKILLS = plugin_source() / "skills"

@@ -12,10 +12,10 @@ from support.fixtures import Ground
 from support.judged import Scene
 from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, start, write
 
+from swarm_hook_core.collisions import judge
 from swarm_hook_core.lookup import NEAR, Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.paths import above, below
-from swarm_hook_core.shell.collision import judge
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write
 from swarm_hook_core.state import fault_log, store_path
 

@@ -15,7 +15,7 @@ from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.model import UNKNOWN, Found, GitCall
 from swarm_hook_core.shell.programs.git import listings
 from swarm_hook_core.shell.programs.git.listings import without_global_options, work_tree
-from swarm_hook_core.shell.programs.git.pathspec import Pathspec
+from swarm_hook_core.shell.programs.git.named_files import Pathspec
 from swarm_hook_core.shell.programs.git.table import only_reads
 from swarm_hook_core.shell.programs.git.touched_files import touched
 from swarm_hook_core.shell.programs.patch import files_in, unquoted

@@ -21,7 +21,7 @@ from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.paths import real_paths
-from swarm_hook_core.shell import collision, effects_of, lexer, model, running
+from swarm_hook_core.shell import effects_of, lexer, model, running
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write
 from swarm_hook_core.shell.parser import script_of
 from swarm_hook_core.shell.programs.git import named_files, touched_files
@@ -161,7 +161,7 @@ def test_a_write_that_there_was_time_for_denies_and_those_behind_it_are_possible
 
 
 def test_a_tree_is_asked_about_all_locks_not_only_the_first(ground: Ground, repo: Path, limits):
-    limits(collision, FIRST_LOCKS=1)
+    limits(collisions, FIRST_LOCKS=1)
     scene = Scene(ground, repo, *FILES)
     last = Tree(str(repo / "src"), "x", lambda path: path.endswith("c.py"))
     assert scene.judged(last).denial.path == str(repo / "src/c.py")
@@ -171,14 +171,14 @@ def test_a_tree_is_asked_about_all_locks_not_only_the_first(ground: Ground, repo
 def test_a_tree_that_there_is_no_time_for_is_possible(ground: Ground, repo: Path, limits):
     limits(clock, LEAST_SECONDS=-1, SECONDS=-1)
     assert Scene(ground, repo, *FILES).judged(Tree(str(repo / "src"), "x")).denial, "the first are looked at"
-    limits(collision, FIRST_LOCKS=1)
+    limits(collisions, FIRST_LOCKS=1)
     late = Scene(ground, repo, *FILES).judged(Tree(str(repo / "src"), "x"))
     assert late.denial is None and len(late.watched) == 3
 
 
 @pytest.mark.parametrize("words", (["checkout", "src/c.py"], ["checkout", "."], ["add", "src/c.py"], ["stash"]))
 def test_git_is_asked_about_all_locks_not_only_the_first(ground: Ground, repo: Path, limits, words: list[str]):
-    limits(collision, FIRST_LOCKS=1)
+    limits(collisions, FIRST_LOCKS=1)
     denial = Scene(ground, repo, *FILES).judged(GitCall(str(repo), words, "git")).denial
     assert denial.path in {str(repo / file) for file in FILES}
     assert "c.py" in denial.path or words[-1] != "src/c.py"
@@ -218,7 +218,7 @@ def test_the_places_that_a_git_call_is_confined_to(ground: Ground, repo: Path, w
 def test_of_many_locks_a_git_call_that_names_its_file_is_asked_about_those_on_over_and_below_it(
     ground: Ground, repo: Path, limits, locked: str
 ):
-    limits(collision, FIRST_LOCKS=1)
+    limits(collisions, FIRST_LOCKS=1)
     scene = Scene(ground, repo, "a/first", locked)
     for words in (["checkout", "--", "src/c.py"], ["add", "src"], ["rm", "src/c.py"]):
         assert scene.judged(GitCall(str(repo), words, "git")).denial is not None, words
@@ -233,7 +233,7 @@ def test_of_many_locks_a_git_call_that_names_its_file_is_asked_about_those_on_ov
 def test_of_many_locks_a_git_call_is_asked_about_those_on_files_that_git_lists(
     ground: Ground, repo: Path, limits, locked: str, most: int
 ):
-    limits(collision, FIRST_LOCKS=1)
+    limits(collisions, FIRST_LOCKS=1)
     limits(touched_files, MOST_PATHS=most)
     git(repo, "commit", "-qam", "all that is changed")
     (repo / "docs/d.md").write_text("nobody's\n")
@@ -256,13 +256,13 @@ def test_of_very_many_git_calls_the_first_are_looked_at(ground: Ground, repo: Pa
     limits(clock, LEAST_SECONDS=-1, SECONDS=-1)
     scene = Scene(ground, repo, "src/c.py")
     other, call = (GitCall(str(repo), ["checkout", file], "git") for file in ("docs/d.md", "src/c.py"))
-    assert scene.judged(*[other] * (collision.FEW_GIT_CALLS - 1), call).denial is not None
-    late = scene.judged(*[other] * collision.FEW_GIT_CALLS, call)
+    assert scene.judged(*[other] * (collisions.FEW_GIT_CALLS - 1), call).denial is not None
+    late = scene.judged(*[other] * collisions.FEW_GIT_CALLS, call)
     assert late.denial is None and len(late.watched) == 1
 
 
 def test_guesses_in_very_many_places_are_told_of_all_the_same(ground: Ground, repo: Path, limits):
-    limits(collision, MOST_PLACES=2)
+    limits(collisions, MOST_PLACES=2)
     guesses = [Guess("x", f"/nowhere/{number}") for number in range(5)] + [Guess("y", str(repo))]
     assert "src/a.py" in Scene(ground, repo, "src/a.py").judged(*guesses).notice
 
@@ -323,7 +323,7 @@ def test_a_patch_in_a_shell_that_codex_would_read_itself_is_looked_at_to_its_bou
         call = ToolCall("Bash", {"command": command}, "me", str(repo))
         denial = denied_by_lock(check.Writes(config, call), scene.session, scene.peers, time.time())
         effects = opaque_calls.effects_of(call)
-        found = opaque_calls.judge(config, scene.session, call, effects, scene.peers, time.time())
+        found = collisions.judge_call(config, scene.session, call, effects, scene.peers, time.time())
         return check.Verdict(denial, found.notice, found.watched)
 
     assert verdict("b.py", "a.py").denial.reason.startswith("swarm lock blocked Bash for src/a.py: held by")

@@ -11,7 +11,7 @@ from support.sessions import RUNTIMES, join, mistakes, new_session, ready_store,
 from support.sessions import run as run_hook
 from support.toolbox import Hands
 
-from swarm_hook_core import clock, repeated_denials
+from swarm_hook_core import clock, denial
 from swarm_mcp.errors import Deadlock, LockRefused
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
@@ -169,33 +169,31 @@ def test_repeated_requests_are_counted(ground: Ground, pair: tuple[dict, dict]):
         with pytest.raises(LockRefused):
             ground.lock(two, "f")
     (denied,) = [event for event in log(ground, "f") if event["what"] == "denied"]
-    assert denied["repeated"] == 3 and len(repeated_denials.known()) == 3
+    assert denied["repeated"] == 3 and len(denial.all_counts()) == 3
     assert "and 3 more within the minute" in ground.swarm("log", "f").out
 
 
 def test_an_event_of_the_next_second_counts_no_call_twice_and_misses_none() -> None:
     for call, is_event in (("1", True), ("1", False), ("2", False), ("2", False), ("", False)):
-        repeated_denials.note("i", "h", "k", call=call, event=is_event)
-    known = repeated_denials.known()
+        denial.add_count("i", "h", "k", call=call, event=is_event)
+    known = denial.all_counts()
     for late in (0, 1, 5):
         at = known[0]["at"] + late
-        assert repeated_denials.counted(known, "i", "h", "k", at, at + 61) == 2, f"call 2 and one without an id, {late}"
+        assert denial.counted(known, "i", "h", "k", at, at + 61) == 2, f"call 2 and one without an id, {late}"
 
 
 def test_the_count_is_bounded_and_survives_rubbish(ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits):
-    limits(repeated_denials, LIMIT_BYTES=2000)
+    limits(denial, MOST_BYTES=2000)
     for _ in range(60):
-        repeated_denials.note("i", "h", "k")
+        denial.add_count("i", "h", "k")
     size = sum(
-        os.path.getsize(path)
-        for path in (repeated_denials.path(), repeated_denials.path() + ".1")
-        if os.path.exists(path)
+        os.path.getsize(path) for path in (denial.counts_path(), denial.counts_path() + ".1") if os.path.exists(path)
     )
-    assert 0 < size < 5000 and repeated_denials.counted(repeated_denials.known(), "i", "h", "k", 0, time.time() + 9) > 0
-    Path(repeated_denials.path()).write_text('{"at": 1\nnot json\n[]\n')
-    assert all(one["instance"] == "i" for one in repeated_denials.known())
+    assert 0 < size < 5000 and denial.counted(denial.all_counts(), "i", "h", "k", 0, time.time() + 9) > 0
+    Path(denial.counts_path()).write_text('{"at": 1\nnot json\n[]\n')
+    assert all(one["instance"] == "i" for one in denial.all_counts())
     monkeypatch.setenv("SWARM_STATE_DIR", "/dev/null/nowhere")
-    repeated_denials.note("i", "h", "k")
+    denial.add_count("i", "h", "k")
 
 
 def test_one_agents_denial_by_another_is_an_event_and_no_wait(ground: Ground, pair: tuple[dict, dict], store: Store):

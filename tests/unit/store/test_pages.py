@@ -10,7 +10,7 @@ import pytest
 from support.altered import Limits, Listening
 from support.fixtures import SWARM, Ground, Sleeper
 
-from swarm_hook_core.lookup.process_holders import agent_of
+from swarm_hook_core.lookup import hold_agent
 from swarm_hook_core.process import start_time
 from swarm_mcp.answers import size
 from swarm_mcp.answers.size import page
@@ -101,7 +101,7 @@ def test_what_nobody_holds_any_more_is_not_listed(ground: Ground, small: None):
     with Sleeper() as client, Sleeper() as process, ground.store() as store:
         dead = ground.session("dead", client=client.identity)
         me = ground.session("me", client=US)
-        agent = agent_of(*process.identity, store.here)
+        agent = hold_agent(*process.identity, store.here)
         fill(ground, dead["id"], *range(0, 20, 2))
         fill(ground, me["id"], *range(1, 21, 2))
         fill(ground, me["id"], 20, 21, agent=agent)

@@ -5,7 +5,7 @@ import re
 import pytest
 from support.fixtures import Ground
 
-from swarm_hook_core.repeated_denials import SECONDS
+from swarm_hook_core.denial import STORM_SECONDS
 from swarm_mcp.domain import Session
 from swarm_mcp.store import Store
 from swarm_mcp.store.refusals import KNOWN_SECONDS, Attempt
@@ -102,7 +102,7 @@ def test_a_new_storm_is_told_again(ground: Ground, storm: Storm, quiet: str):
     storm.refused(3)
     other = ground.session("other", "identity:p other")
     if quiet == "time":
-        ground.sql("UPDATE swarm_denials SET denied_at = denied_at - ?", SECONDS + 1)
+        ground.sql("UPDATE swarm_denials SET denied_at = denied_at - ?", STORM_SECONDS + 1)
     elif quiet == "release":
         with ground.store() as store:
             store.locks.release(Session(storm.holder), "f")

@@ -17,7 +17,7 @@ from support.world import git
 from swarm_hook_core.traces import place_of
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.work import edits
-from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.doctor import recorded_faults
 from swarm_mcp.team import agent
 from swarm_mcp.team import traces as subject
 from swarm_mcp.view.overview.now import now

@@ -14,8 +14,7 @@ from textual.pilot import Pilot
 
 from swarm_mcp.agents.harness.events import message
 from swarm_mcp.answers.work import Edit
-from swarm_mcp.cli.arguments import parse
-from swarm_mcp.cli.verbs import verb_named
+from swarm_mcp.cli.arguments import parse, verb_named
 from swarm_mcp.domain import Session, onlooker
 from swarm_mcp.errors import StoreUnavailable
 from swarm_mcp.store import Store

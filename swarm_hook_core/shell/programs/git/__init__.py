@@ -1,11 +1,10 @@
 """git: files named in the command are writes, listings are Founds, and git itself is asked about the rest.
 
-git <words> ── command_line, table ──┬── named_files   files that its own words name, patches that it applies
-                                     ├── listings      its output, for the command that reads it
-                                     └── a GitCall ── touched_files ──▶ Touch, once a peer has a lock there
+git <words> ── table ──┬── named_files   files that its own words and pathspecs name, patches that it applies
+                       ├── listings      its output, for the command that reads it
+                       └── a GitCall ── touched_files ──▶ Touch, once a peer has a lock there
 
-- work_tree_verbs, history_verbs: the files that each subcommand would touch
-- pathspec: the files that pathspecs match
+- work_tree_verbs: the files that each subcommand would touch
 - `git_repository`: the git processes that answer, read-only and in time
 """
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from swarm_hook_core import git
+from swarm_hook_core import repository
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import Found, GitCall, Stream, is_known
@@ -246,7 +246,7 @@ def _diff(call: Call, top: list[Any]) -> None:
     if any(word in outside or word.startswith(("--output", "--relative", "-O")) for word in before):
         return
     plain = {"-p", "-u", "--patch", "-z", "--binary", "--no-color", "--exit-code", "--quiet", "--name-only", "--raw"}
-    asked = _with([word for word in call.words if word not in plain], *git.NO_PROGRAMS, "-z")
+    asked = _with([word for word in call.words if word not in plain], *repository.NO_PROGRAMS, "-z")
     if call.words[0] == "format-patch":
         if "--stdout" in before:
             call.output = _patch_about(_found(call, top, _picked(call.words), True))
@@ -285,7 +285,7 @@ def _picked(words: list[str]) -> list[str]:
     revisions = [word for word in rest if not word.startswith("-")]
     if len(revisions) == 1 and not counted and ".." not in revisions[0]:
         revisions = [revisions[0] + "..HEAD"]
-    return ["log", "--format=", "--name-only", "-z", *git.NO_PROGRAMS, *counted, *revisions]
+    return ["log", "--format=", "--name-only", "-z", *repository.NO_PROGRAMS, *counted, *revisions]
 
 
 def _patch_about(found: Found | None) -> Patch | None:

@@ -8,16 +8,15 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from swarm_hook_core import pattern_match
+from swarm_hook_core import wildcards
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.paths import NO_CASE, contains, real_paths
-from swarm_hook_core.pattern_match import Cover, covered_below, start_of
 from swarm_hook_core.shell.model import GitCall, is_known
 from swarm_hook_core.shell.programs.git import work_tree_verbs
 from swarm_hook_core.shell.programs.git.listings import inside, tree_of
-from swarm_hook_core.shell.programs.git.pathspec import Pathspec
+from swarm_hook_core.shell.programs.git.named_files import Pathspec
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_reads, options_of
-from swarm_hook_core.wildcards import folded
+from swarm_hook_core.wildcards import Cover, covered_below, folded, start_of
 
 MOST_ALIASES = 5  # that lead to one another
 MOST_PATHS = 300  # of one command, before its locked files are asked about instead
@@ -60,7 +59,7 @@ def touched(
 ) -> Touch:
     """Return the effects of GitCall `call` on `locked`: absolute paths of files or folders, by any of their names.
 
-    Also on files that `covers` (``pattern_match.Cover``) cover, existing or not. `is_by_name`: a link in `locked` means
+    Also on files that `covers` (``wildcards.Cover``) cover, existing or not. `is_by_name`: a link in `locked` means
     the link alone, not its target. Changes nothing. Takes at most about `seconds`; unanswered questions make it
     `unsure`.
     """
@@ -350,7 +349,7 @@ class Question:
         if found or os.path.islink(whole) or not os.path.isdir(whole):
             return found
         starts = [start for cover in self.covers if (start := start_of(cover, whole, keys))]
-        for inner, cover in covered_below(starts, pattern_match.SECONDS):
+        for inner, cover in covered_below(starts, wildcards.SEARCH_SECONDS):
             if inner:
                 return [(inner, cover)]
             self.touch.unsure = True  # more than could be looked through

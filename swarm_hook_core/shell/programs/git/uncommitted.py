@@ -14,8 +14,7 @@ from swarm_hook_core.repository import ON
 from swarm_hook_core.shell.call import Options
 from swarm_hook_core.shell.model import GitCall, absolute, is_known
 from swarm_hook_core.shell.programs.git.listings import cut, inside, tree_of
-from swarm_hook_core.shell.programs.git.named_files import places, removed_trees, submodules
-from swarm_hook_core.shell.programs.git.pathspec import Pathspec
+from swarm_hook_core.shell.programs.git.named_files import Pathspec, places, removed_trees, submodules
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.shell.programs.git.touched_files import touched
 

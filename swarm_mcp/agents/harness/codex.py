@@ -13,27 +13,29 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarm_mcp import runtimes
-from swarm_mcp.agents.harness import events
+from swarm_mcp.agents.harness import codex_overrides, codex_stream, events
 from swarm_mcp.agents.harness.adapter import (
     ERROR,
     INFO,
+    PERMISSIONS,
     WARN,
     Capabilities,
     Check,
     CommandPlace,
     HarnessAdapter,
     Launch,
+    asks,
+    bridged,
 )
-from swarm_mcp.agents.harness.codex import overrides, stream
-from swarm_mcp.agents.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
+from swarm_mcp.agents.harness.codex_overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.agents.harness.conclusion import fits
 from swarm_mcp.agents.harness.environment import FILE, described, plugin_folder
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Ending, Price
-from swarm_mcp.agents.harness.permissions import SERVER, asks, bridged
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, as_string, parse_json, parse_object
 from swarm_mcp.agents.harness.registry import command_of
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.folders import names_in
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes.codex import home
 
@@ -91,7 +93,7 @@ def with_skill(prompt: str, skills: Sequence[str], folders: Iterable[str]) -> Pr
 def listed_in_prompt(skills: Sequence[str], folders: Iterable[str]) -> str:
     """Return the text for the model about the run's skills, without those that Codex finds by itself."""
     lines = []
-    known = {name for base in folders for name in _names(base)}
+    known = {name for base in folders for name in names_in(base) if _has_skill(os.path.join(base, name))}
     for folder in skills:
         name, description = described(folder)
         if os.path.basename(folder) not in known:
@@ -113,13 +115,6 @@ def user_folders(home: str, codex_home: str, cwd: str) -> list[str]:
 
 def _has_skill(folder: str) -> bool:
     return os.path.isfile(os.path.join(folder, FILE))
-
-
-def _names(base: str) -> list[str]:
-    try:
-        return [name for name in os.listdir(base) if _has_skill(os.path.join(base, name))]
-    except OSError:  # no such folder
-        return []
 
 
 SHORT = {
@@ -228,7 +223,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         skills = user_folders(query.env.get("HOME") or os.path.expanduser("~"), codex_home, query.cwd)
         prompt = with_skill(query.prompt, query.skills, skills)
         servers = server_overrides(
-            {name: server for name, server in query.mcp_servers.items() if name != SERVER},
+            {name: server for name, server in query.mcp_servers.items() if name != PERMISSIONS},
             approved=query.mode != READ_ONLY,
             taken=configured_servers(*settings_files(codex_home, query.cwd)),
         )
@@ -246,7 +241,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         added = [text for text in (query.append_system_prompt, listed_in_prompt(query.skills, skills)) if text]
         told = {}
         if added:
-            told = overrides.written_words("\n\n".join(added), folder)
+            told = codex_overrides.written_words("\n\n".join(added), folder)
         settings += [*servers.overrides, *self._hooks(words, query.env)]
         env = {**servers.env, **told, "RUST_LOG": LOG}
         if (is_asked or query.stream_text) and shutil.which(words[0], path=query.env.get("PATH") or None):
@@ -268,10 +263,10 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         return Launch((*argv, "-"), env, prompt.text, (), prompt.notes)
 
     def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
-        return stream.parse(line, state)
+        return codex_stream.parse(line, state)
 
     def parse_stderr(self, line: str, state: dict[str, Any]) -> list[Event]:
-        return stream.parse_stderr(line, state)
+        return codex_stream.parse_stderr(line, state)
 
     def finish(self, state: dict[str, Any]) -> list[Event]:
         """Return events for facts that the stream left out: the model, the use of its context, and the answer by
@@ -280,9 +275,9 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         query: Query | None = state.get("query")
         if query is None:
             return []
-        told, path = stream.Turn(), self._record_of(state.get("session_id") or "", home(query.env))
+        told, path = codex_stream.Turn(), self._record_of(state.get("session_id") or "", home(query.env))
         if path:
-            told = stream.last_turn(path)
+            told = codex_stream.last_turn(path)
         model = told.model or self.model(query) or None
         usage = state.get("usage") or told.session_usage  # a run that was cut off has only its record's figures
         found: list[Event] = []
@@ -291,7 +286,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         if state.get("completed"):
             more: dict[str, Any] = {}
             if path:
-                more["provider"] = stream.opening(path, "model_provider")
+                more["provider"] = codex_stream.opening(path, "model_provider")
             if query.output_schema is not None:
                 # The answer by schema, from Codex's file for it, else from its last words; None without one
                 try:
@@ -299,25 +294,25 @@ agent's own commands cannot write swarm's store: it speaks to the others through
                 except (OSError, ValueError):
                     text = str(state.get("words") or "")
                 more["structured"] = parse_json(text)
-            cost = stream.cost_of(state.get("usage"), model).to_dict()
+            cost = codex_stream.cost_of(state.get("usage"), model).to_dict()
             found.append(events.result(state.get("words"), cost=cost, model=model, **more))
         return found
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
-        return stream.error_of(ending)
+        return codex_stream.error_of(ending)
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
         path = self._record_of(session_id, home())
         if path is None:
             return False
-        began = stream.opening(path, "cwd")
+        began = codex_stream.opening(path, "cwd")
         # Codex would continue from any folder; its memory of files is true for one folder only.
         return not (cwd and began) or os.path.realpath(began) == os.path.realpath(cwd)
 
     def session_cost(self, session_id: str) -> Cost:
         path = self._record_of(session_id, home())
         if path:
-            return stream.cost_of(stream.last_turn(path).session_usage)
+            return codex_stream.cost_of(codex_stream.last_turn(path).session_usage)
         return Cost()
 
     def command_places(self, cwd: str) -> list[CommandPlace]:
@@ -357,17 +352,17 @@ agent's own commands cannot write swarm's store: it speaks to the others through
     def _record_of(self, session_id: str, codex_home: str) -> str | None:
         """Return the path of Codex's own record of a session; None without one."""
         if fits(self, session_id):
-            return stream.path_of(session_id, codex_home)
+            return codex_stream.path_of(session_id, codex_home)
         return None
 
     def _hooks(self, words: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
         """Our hooks and the trust in them, and the user's copy of the plugin off: no hook runs twice."""
-        hooks = overrides.with_words(overrides.plugin_hooks(plugin_folder()))
+        hooks = codex_overrides.with_words(codex_overrides.plugin_hooks(plugin_folder()))
         program = None
         if len(words) == 1:  # a user's own words (a wrapper, npx) are not started twice
             program = shutil.which(words[0], path=env.get("PATH") or None)
-        trust = overrides.trust_for(program or "", hooks)
-        return (overrides.WITHOUT_THE_USERS_COPY, *overrides.hook_overrides(hooks, trust))
+        trust = codex_overrides.trust_for(program or "", hooks)
+        return (codex_overrides.WITHOUT_THE_USERS_COPY, *codex_overrides.hook_overrides(hooks, trust))
 
 
 def _bridge(
@@ -391,14 +386,14 @@ def _bridge(
     return bridged("codex", folder, query, {"argv": words, "method": method, "params": params, "turn": turn})
 
 
-def _context(told: stream.Turn, model: str | None, usage: object) -> Event:
+def _context(told: codex_stream.Turn, model: str | None, usage: object) -> Event:
     used, window = told.used_tokens, told.window_tokens or WINDOWS.get(model or "")
     data = {
         "context_used_tokens": used,
         "context_total_tokens": window,
         "context_percent": round(100 * used / window, 1) if used is not None and window else None,
-        "output_tokens": stream.cost_of(usage).output_tokens,
-        "spent": stream.cost_of(usage, model).to_dict(),
+        "output_tokens": codex_stream.cost_of(usage).output_tokens,
+        "spent": codex_stream.cost_of(usage, model).to_dict(),
     }
     return Event(events.CONTEXT_USAGE, data)
 
@@ -430,10 +425,10 @@ def _signed_in(codex_home: str, env: Mapping[str, str]) -> Check:
 def _hooks(program: str) -> list[Check]:
     """Check that this build of Codex hashes trusted hooks as we do: it skips untrusted ones silently."""
     try:
-        hooks = overrides.with_words(overrides.plugin_hooks(plugin_source()))
+        hooks = codex_overrides.with_words(codex_overrides.plugin_hooks(plugin_source()))
     except SwarmError as error:
         return [Check("codex_hooks_broken", ERROR, str(error), "install swarm-mcp again")]
-    said, ours = overrides.hashes_from_codex(program, hooks), overrides.hashes(hooks)
+    said, ours = codex_overrides.hashes_from_codex(program, hooks), codex_overrides.hashes(hooks)
     if not said:
         text = "codex app-server could not be asked about hooks; locks may not hold in workers"
         return [Check("codex_hooks_unknown", WARN, text, "codex features list shows whether hooks are on")]

@@ -21,8 +21,8 @@ from typing import Any, BinaryIO, NamedTuple
 from swarm_hook_core import state
 from swarm_hook_core.json_text import loads_outer
 from swarm_hook_core.process import start_time
-from swarm_mcp.agents.acp import guard
-from swarm_mcp.agents.acp.guard import CONFIG, PERMISSION, Guard, Made, Permit
+from swarm_mcp.agents import acp_guard
+from swarm_mcp.agents.acp_guard import CONFIG, PERMISSION, Guard, Made, Permit
 from swarm_mcp.checker import Keeper
 from swarm_mcp.cli.arguments import MORE_SETUP, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import complain
@@ -180,7 +180,7 @@ class Relay:
     def _from_editor(self, line: bytes, message: Message) -> bytes:
         """Look at a line of the editor: a request about a session, or an answer. Return the line for the agent."""
         method, key = message.get("method"), _key(message)
-        session_id = guard.session_of(message)
+        session_id = acp_guard.session_of(message)
         if method in (INITIALIZE, *OPENING, PROMPT) and key:
             self._asked_by_editor[key] = message
             if method == PROMPT:
@@ -200,7 +200,7 @@ class Relay:
         elif method is None and key in self._asked_by_agent:
             return self._answered(line, message, *self._asked_by_agent.pop(key))
         elif method is None and key in self._reads:
-            self._guard.saw(*self._reads.pop(key), guard.text_in(message))
+            self._guard.saw(*self._reads.pop(key), acp_guard.text_in(message))
         elif method is None and key in self._waits:
             self._terminal_ended(self._waits.pop(key))
         return line
@@ -210,14 +210,14 @@ class Relay:
         result = answer.get("result")
         known = result if isinstance(result, dict) else {}
         if request["method"] == PERMISSION:
-            if guard.is_allowed(request, known):  # perhaps minutes later: the file may have been locked since
+            if acp_guard.is_allowed(request, known):  # perhaps minutes later: the file may have been locked since
                 reason = self._guard.denial(*call)
                 if reason:
                     return self._refusal(request, call.session, reason)
-                permit = guard.permits(request, call.made).get(guard.chosen(known))
+                permit = acp_guard.permits(request, call.made).get(acp_guard.chosen(known))
                 if permit is not None:  # told "always", the agent would not ask again
                     self._permits.add((call.session, permit))
-                    return _selected(request, guard.allow_option(request))
+                    return _selected(request, acp_guard.allow_option(request))
             else:
                 self._guard.after(*call)
         elif isinstance(known.get("terminalId"), str):
@@ -243,18 +243,18 @@ class Relay:
     def _from_agent(self, line: bytes, message: Message) -> bytes:
         """Look at a line of the agent. Return the line for the editor: empty for a denied request, answered here."""
         method, key = message.get("method"), _key(message)
-        if method in guard.WATCHED and key:
+        if method in acp_guard.WATCHED and key:
             return self._checked(line, message, key)
         if method == WAIT and key:
             self._waits[key] = str(message["params"].get("terminalId"))
-        elif method == guard.READ and key:
-            path = guard.whole_file(message)
+        elif method == acp_guard.READ and key:
+            path = acp_guard.whole_file(message)
             if path:
-                self._reads[key] = guard.session_of(message), path
+                self._reads[key] = acp_guard.session_of(message), path
         elif method == RELEASE:
             self._terminal_ended(str(message["params"].get("terminalId")))
         elif method == UPDATE:
-            self._follow(guard.session_of(message), message["params"]["update"])
+            self._follow(acp_guard.session_of(message), message["params"]["update"])
         elif method is None and key in self._asked_by_editor:
             self._opened(self._asked_by_editor.pop(key), message)
         return line
@@ -264,12 +264,12 @@ class Relay:
 
         `waits`: a question about a call without an input goes on once the agent has told that, in an update.
         """
-        session_id, call_id = guard.session_of(request), f"request {key}"
+        session_id, call_id = acp_guard.session_of(request), f"request {key}"
         if request["method"] == PERMISSION:
             asked = request["params"]["toolCall"]
             call_id = str(asked["toolCallId"])
             told = _told(self._tool_calls.get((session_id, call_id), {}), asked)
-            if waits and guard.is_untold(told):
+            if waits and acp_guard.is_untold(told):
                 # Keep a question back for an update about its call, for `UNTOLD_SECONDS` at most
                 place = (session_id, call_id)
                 question = (line, request, key)
@@ -278,9 +278,9 @@ class Relay:
                 timer.daemon = True
                 timer.start()
                 return b""
-            made = guard.asked(told, self._guard.folder_of(session_id))
+            made = acp_guard.asked(told, self._guard.folder_of(session_id))
         else:
-            made = guard.call_of(request)
+            made = acp_guard.call_of(request)
         if made is None:
             return line
         call = Call(session_id, call_id, made)
@@ -288,11 +288,11 @@ class Relay:
         if reason:
             self._to_agent.put(self._refusal(request, session_id, reason))
             return b""
-        if any((session_id, permit) in self._permits for permit in guard.permits(request, made).values()):
-            self._to_agent.put(_selected(request, guard.allow_option(request)))
+        if any((session_id, permit) in self._permits for permit in acp_guard.permits(request, made).values()):
+            self._to_agent.put(_selected(request, acp_guard.allow_option(request)))
             return b""
         self._asked_by_agent[key] = request, call
-        return _line(guard.marked(request)) if request["method"] == guard.TERMINAL else line
+        return _line(acp_guard.marked(request)) if request["method"] == acp_guard.TERMINAL else line
 
     def _pass_questions(self, place: Place) -> None:
         """Check the questions that were kept back about a call, and pass them on."""
@@ -305,7 +305,7 @@ class Relay:
 
         Where its model cannot read the reason, the person is shown it now, and the model with the next prompt.
         """
-        option = guard.reject_option(request)
+        option = acp_guard.reject_option(request)
         if not option or self._reader == "error":
             return _answer(request, error={"code": DENIED, "message": reason})
         if self._reader == "option":
@@ -323,7 +323,7 @@ class Relay:
         """Follow a tool call that the agent makes by itself, perhaps unasked: note its writes, and its end."""
         call_id = update.get("toolCallId")
         opening = [one for one in list(self._asked_by_editor.values()) if one["method"] in OPENING]
-        if not isinstance(call_id, str) or session_id in map(guard.session_of, opening):
+        if not isinstance(call_id, str) or session_id in map(acp_guard.session_of, opening):
             return  # or a call of long ago: an agent that loads a session tells all of it again
         place = session_id, call_id
         told = self._tool_calls[place] = _told(self._tool_calls.get(place, {}), update)
@@ -333,16 +333,16 @@ class Relay:
             if call is not None:
                 self._guard.after(*call)
             return
-        made = guard.asked(told, self._guard.folder_of(session_id))
+        made = acp_guard.asked(told, self._guard.folder_of(session_id))
         if made is not None and (place not in self._begun or self._begun[place].made != made):
             self._begun[place] = Call(session_id, call_id, made)
             self._guard.expect(*self._begun[place])
-        if not guard.is_untold(told):
+        if not acp_guard.is_untold(told):
             self._pass_questions(place)
 
     def _opened(self, request: Message, answer: Message) -> None:
         """Register a session that the agent has opened, note the end of its turn, or the agent's name."""
-        session_id, result = guard.session_of(request), answer.get("result")
+        session_id, result = acp_guard.session_of(request), answer.get("result")
         if request["method"] == PROMPT:
             self._guard.end_turn(session_id)
         elif not isinstance(result, dict):

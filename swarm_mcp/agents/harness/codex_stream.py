@@ -16,9 +16,9 @@ import time
 from typing import Any, NamedTuple
 
 from swarm_mcp.agents.harness import bridge, events, outcome
+from swarm_mcp.agents.harness.adapter import refusal_in
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import RATE_LIMITED, UNREACHABLE, Cost, Ending, count_of, one_line, reason_in
-from swarm_mcp.agents.harness.permissions import refusal_in
 from swarm_mcp.agents.harness.query import parse_object
 from swarm_mcp.runtimes.json_editor import list_of, object_of
 

@@ -1,21 +1,111 @@
-"""The name that swarm's MCP server has in a client: `swarm`, or another where the user has a server called so.
+"""The settings files of a client: the values in force, and the name that swarm's MCP server has among the user's.
 
-A client takes one server of a name, and does not say that it has dropped the other.
+A client reads its files as layers, a later one wins over an earlier one. It takes one server of a name, and does not
+say that it has dropped the other: ours is called `swarm`, or otherwise where the user has a server called so.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import users_file
 from swarm_mcp.runtimes.base import Finding, Runtime
-from swarm_mcp.runtimes.edited_json import tree_in
 from swarm_mcp.runtimes.json_editor import JsonText, list_of, object_of
-from swarm_mcp.runtimes.owned_folder import read_record
-from swarm_mcp.runtimes.users_file import decoded, delete, read, read_text, write_whole
+from swarm_mcp.runtimes.users_file import decoded, delete, read, read_record, read_text, tree_in, write_whole
+
+_ON = ("1", "true", "yes", "on")  # values of a variable, as Claude Code and Qwen Code read them
+
+
+class Layer(NamedTuple):
+    """The settings in one file, or variables of the environment, which has no `file`.
+
+    `is_policy`: only an administrator of the machine changes it. `fault`: why it cannot be read.
+    """
+
+    file: str
+    settings: dict[str, Any]
+    is_policy: bool = False
+    fault: str = ""
+
+
+def read_layer(file: Path, is_policy: bool = False, parse: Callable[[str], Any] = json.loads) -> Layer:
+    """Return the settings in a file. It has none if it is missing, or cannot be parsed: its client ignores it, too."""
+    try:
+        settings = object_of(parse(file.read_text(encoding="utf-8-sig", errors="replace")))
+        return Layer(str(file), settings, is_policy)
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):  # nothing is set in it
+        return Layer(str(file), {}, is_policy)
+    except OSError as error:
+        return Layer(str(file), {}, is_policy, str(error.strerror))
+
+
+def with_comments(text: str) -> Any:
+    """Parse JSON that may have comments. Raises ValueError."""
+    return JsonText(text).tree
+
+
+def last_of(layers: Sequence[Layer], *place: str, kind: type = bool) -> tuple[Any, Layer] | None:
+    """Return the boolean at `place` that is in force, or the value of another `kind`, with its layer."""
+    for layer in reversed(layers):
+        found: Any = layer.settings
+        for key in place:
+            found = object_of(found).get(key)
+        if isinstance(found, kind):
+            return found, layer
+    return None
+
+
+def variable_layers(layers: Iterable[Layer]) -> list[Layer]:
+    """Return the variables that each layer sets, as its member ``env`` has them."""
+    return [layer._replace(settings=object_of(layer.settings.get("env"))) for layer in layers]
+
+
+def environment_layer() -> Layer:
+    """Return the variables of this process. A client that is started beside it has them, too."""
+    return Layer("", dict(os.environ))
+
+
+def variable_on(names: Sequence[str], sources: Sequence[Layer]) -> tuple[str, Layer] | None:
+    """Return the first of the variables `names` that is on, with its layer, if there is one.
+
+    The first of `sources` that sets a variable counts.
+    """
+    for name in names:
+        source = next((source for source in sources if source.settings.get(name) not in (None, "")), None)
+        if source and str(source.settings[name]).lower() in _ON:
+            return name, source
+    return None
+
+
+def switched_off(client: str, layer: Layer, key: str, mend: str = "") -> Finding:
+    """Return the finding that `key` in `layer` keeps the client from running hooks.
+
+    The default `mend` takes the key away. A policy has no mend: only an administrator changes it.
+    """
+    name, what = f"{client} hooks", f"all hooks are switched off: {key}"
+    if layer.is_policy:
+        return Finding(name, "fail", f"{what} in {layer.file}, a policy that only an administrator can change")
+    if layer.file:
+        return Finding(name, "fail", f"{what} in {layer.file}", mend or f"take {key} out of {layer.file}")
+    return Finding(name, "fail", f"{what} in the environment", mend or f"unset {key}")
+
+
+def unread(client: str, layers: Sequence[Layer]) -> list[Finding]:
+    """Return a finding about each layer that could not be read."""
+    text = "cannot be read ({0}): hooks may be switched off in it"
+    return [
+        Finding(f"{client} settings", "warn", f"{layer.file} {text.format(layer.fault)}")
+        for layer in layers
+        if layer.fault
+    ]
+
+
+# The name of our MCP server.
 
 NAME = "swarm"
 OTHER_NAME = "swarm-locks"
@@ -50,7 +140,7 @@ def in_bundle(root: Path) -> dict[str, str]:
     return {}
 
 
-def said(client: Runtime, root: Path) -> str:
+def server_said(client: Runtime, root: Path) -> str:
     """Return a line on the user's server and ours, where the bundle in `root` has another name for ours; else empty."""
     name, there = in_bundle(root).get(client.name, NAME), client.users_servers().get(NAME)
     if name == NAME:
@@ -62,13 +152,13 @@ def said(client: Runtime, root: Path) -> str:
     return f"swarm's MCP server is called {name!r} here: {why}"
 
 
-def finding(client: Runtime, root: Path) -> Finding | None:
+def server_finding(client: Runtime, root: Path) -> Finding | None:
     """Return a finding on the name of our server in a client that runs the bundle in `root`, or None."""
     name = in_bundle(root).get(client.name, NAME)
     clash = client.users_servers().get(name)
     about = f"{client.name} server name"
     if clash is None:
-        words = said(client, root)
+        words = server_said(client, root)
         if words:
             return Finding(about, "ok", words)
         return None

@@ -21,14 +21,14 @@ from swarm_hook_core.coordinator import chosen_command
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.denial import Denial
 from swarm_hook_core.hooks import SessionEvent, ToolCall, Verdict
-from swarm_hook_core.mcp_writers import is_writer
-from swarm_hook_core.mcp_writers.arguments import (
+from swarm_hook_core.mcp_writers import (
     FOLDERS,
     PATHS,
     SOURCES,
     TARGETS,
     first,
     is_own,
+    is_writer,
     local,
     patched,
     values,

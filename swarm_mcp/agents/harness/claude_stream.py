@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from swarm_mcp.agents.harness import events, outcome
+from swarm_mcp.agents.harness.adapter import asks
 from swarm_mcp.agents.harness.events import (
     CONTEXT_USAGE,
     Event,
@@ -28,7 +29,6 @@ from swarm_mcp.agents.harness.events import (
     tool_start,
 )
 from swarm_mcp.agents.harness.outcome import AUTH_FAILED, RATE_LIMITED, UNREACHABLE, Cost, Ending, count_of, one_line
-from swarm_mcp.agents.harness.permissions import asks
 from swarm_mcp.agents.harness.query import parse_object
 
 # The meaning of Claude Code's failures.

@@ -19,19 +19,21 @@ from swarm_hook_core.environment import first_set
 from swarm_mcp.agents.harness.adapter import (
     ERROR,
     INFO,
+    PERMISSION_TOOL,
+    PERMISSIONS,
     WARN,
     Capabilities,
     Check,
     CommandPlace,
     HarnessAdapter,
     Launch,
+    asks,
 )
-from swarm_mcp.agents.harness.claude.stream import WINDOWS, cut_off, error_of, parse
+from swarm_mcp.agents.harness.claude_stream import WINDOWS, cut_off, error_of, parse
 from swarm_mcp.agents.harness.conclusion import fits
 from swarm_mcp.agents.harness.environment import plugin_folder, written
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Ending, Price
-from swarm_mcp.agents.harness.permissions import SERVER, TOOL, asks
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query, parse_object
 from swarm_mcp.agents.harness.registry import environment_of
 from swarm_mcp.agents.harness.servers import (
@@ -152,11 +154,11 @@ def _permissions(query: Query) -> list[str]:
         ]  # fmt: skip
     # The project's servers are commands that a checkout brings along: the user's own rules decide on them.
     foreign = project_servers(query.cwd, query.env)
-    given = [name for name, server in query.mcp_servers.items() if foreign.get(name) != server and name != SERVER]
+    given = [name for name, server in query.mcp_servers.items() if foreign.get(name) != server and name != PERMISSIONS]
     allowed = [_all_of(name) for name in dict.fromkeys([OURS, PLUGIN_SERVER, *given])]
     more = first_set(ALLOW)
     if asks(query):
-        asked = ["--permission-prompt-tool", f"mcp__{SERVER}__{TOOL}"]
+        asked = ["--permission-prompt-tool", f"mcp__{PERMISSIONS}__{PERMISSION_TOOL}"]
     else:
         asked = []
     return ["--permission-mode", "acceptEdits", *asked, "--allowedTools",
@@ -198,7 +200,7 @@ def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict[str, Any]
     values = hidden.names_in(name, server)
     references = {key: f"${{{variable}}}" for key, variable in values.items()}
     if server.url:
-        patience = {"timeout": LONGEST_CALL_MS} if name in (CLIENT_TOOLS, SERVER) else {}
+        patience = {"timeout": LONGEST_CALL_MS} if name in (CLIENT_TOOLS, PERMISSIONS) else {}
         return {"type": "http", "url": server.url, "headers": references, **patience}
     words = words_of(server)
     return {"type": "stdio", "command": words[0], "args": words[1:], "env": references}
