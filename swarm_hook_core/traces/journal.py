@@ -153,18 +153,21 @@ def _read_if_there(file: str) -> bytes:
 def _without_withdrawn(data: bytes) -> bytes:
     """Return `data` with blanks in place of withdrawn entries. Other entries keep their places."""
     lines = data.split(b"\n")
-    withdrawn = set()
-    for line in lines:
-        head, _, rest = line.partition(b"\0")
-        if b" wont " in head and (rest + b"\n").endswith(WITHDRAWN):
-            withdrawn.add((head.partition(b" ")[0], rest.partition(b"\0")[0]))
-    for number, line in enumerate(lines):
-        head, _, rest = line.partition(b"\0")
-        is_withdrawn = (head.partition(b" ")[0], rest.partition(b"\0")[0]) in withdrawn
-        is_begun = any(kind in head for kind in _BEGUN)
-        if is_withdrawn and (is_begun or (rest + b"\n").endswith(WITHDRAWN)):
-            lines[number] = b" " * len(line)
+    names = [line.partition(b"\0")[0] for line in lines]
+    ends = [line.endswith(WITHDRAWN[:-1]) for line in lines]
+    marks = [_withdrawn_mark(line) for line in lines]
+    withdrawn = {marks[place] for place, head in enumerate(names) if ends[place] and b" wont " in head}
+    for place, head in enumerate(names):
+        if marks[place] in withdrawn and (ends[place] or any(kind in head for kind in _BEGUN)):
+            lines[place] = b" " * len(lines[place])
     return b"\n".join(lines)
+
+
+def _withdrawn_mark(line: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return what an entry has in common with the one that withdraws it: its time, agent and path."""
+    head, _, rest = line.partition(b"\0")
+    words = head.split(b" ")
+    return words[0], b"".join(words[2:3]), rest.partition(b"\0")[0]
 
 
 def after_a_try(data: bytes, lines: list[bytes], since_ns: int, end_ns: int) -> list[bytes]:

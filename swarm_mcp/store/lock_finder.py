@@ -137,9 +137,14 @@ def standing(tx: Transaction, scope: str | None = None, holder: str = "") -> lis
     """
     found: dict[str | None, Lock] = {}
     for _one, row in _known_files(tx):
-        if not lock_rows.live(tx, _stored(tx, _reach(row))):
+        if not _is_hidden(tx, row):
             found.setdefault(row.path_key, row)
     return [row for row in found.values() if scope in (None, row.scope) and holder in ("", row.instance_id)]
+
+
+def _is_hidden(tx: Transaction, row: Lock) -> bool:
+    """Return True if a lock covers that file: the lock counts, and is shown."""
+    return bool(lock_rows.live(tx, _stored(tx, _reach(row))))
 
 
 def turn_locks_meeting(tx: Transaction, reach: Reach) -> list[Lock]:
@@ -158,7 +163,7 @@ def give_up(tx: Transaction, locks: Iterable[Lock]) -> None:
 
 
 def release(tx: Transaction, instance_id: str, reach: Reach, agent: str = "") -> list[Lock]:
-    """Note that a session has that very path no longer, hidden behind a lock or not; return what it had."""
+    """Note that a session has that very path no longer, hidden behind a lock or not; return what was not hidden."""
     mine = [
         (one, row)
         for one, row in _known_files(tx)
@@ -169,7 +174,7 @@ def release(tx: Transaction, instance_id: str, reach: Reach, agent: str = "") ->
     ]
     for one, _row in mine:
         _give(one)
-    return [row for _one, row in mine]
+    return [row for _one, row in mine if not _is_hidden(tx, row)]
 
 
 def are_taken(tx: Transaction, locks: list[Lock]) -> bool:

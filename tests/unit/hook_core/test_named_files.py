@@ -110,6 +110,13 @@ def test_a_folder_in_the_place_of_a_journal_is_told(path: Path) -> None:
         _asked(path)
 
 
+def test_a_withdrawal_is_of_one_agent_s_entry() -> None:
+    """Two agents may have written the same file down in one moment."""
+    theirs, mine = (b"1 takes %s Write\0/repo/a.py\n" % agent for agent in (b"y", b"-"))
+    data = theirs + mine + b"1 wont - Write\0/repo/a.py\0wrote\n"
+    assert journal.joined(data, b"").split() == theirs.split()
+
+
 def _own_is_as_read(path: Path) -> None:
     """The journal that is kept, and all made of it, are as those of a whole reading."""
     data, whole = journal.read_own(str(path)), journal.joined(*journal.parts(str(path)))

@@ -78,6 +78,15 @@ def test_a_write_of_what_its_session_has_asked_for_adds_nothing(place: Place, wh
     assert place.locks() == [("ann", None)]
 
 
+def test_a_file_behind_a_lock_is_given_up_without_a_word(place: Place):
+    """Nobody is told that it is free: the lock still covers it."""
+    place.store.locks.acquire(place.ann, place.scope)
+    place.write("ann")
+    assert place.store.locks.release(place.ann, place.file) == 0 and place.locks() == [("ann", None)]
+    place.store.locks.release(place.ann, place.scope)
+    assert place.locks() == []
+
+
 def test_an_agent_locks_a_folder_with_what_its_session_has_for_its_turn(place: Place, monkeypatch: pytest.MonkeyPatch):
     """The session's own file refuses nothing to its agent, so the lock is not given back for it, again and again."""
     monkeypatch.setattr(lock_finder, "YIELD_SECONDS", 0)
