@@ -6,14 +6,19 @@ import os
 from contextlib import closing
 from typing import Any
 
-from swarm_hook_core import clock, denial, repository
-from swarm_hook_core.asked import KINDS, AskedCore
-from swarm_hook_core.denial import PERSON, STORM_SECONDS
+from swarm_hook_core import EDIT, REMOVE, REPLACE, clock, denial, fail_closed, repository
+from swarm_hook_core.check import Check, rules
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.core import HookCore
+from swarm_hook_core.denial import PERSON, STORM_SECONDS, Denial
+from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup import GLOB, plain
 from swarm_hook_core.lookup import Session as Asker
-from swarm_hook_core.lookup.sqlite import covered
+from swarm_hook_core.lookup.sqlite import StoreReader, covered
 from swarm_hook_core.paths import above
 from swarm_hook_core.process import SERVER_RUNTIME
+from swarm_hook_core.state import describe
+from swarm_hook_core.traces.trail import Trail, asked_trail
 from swarm_hook_core.untrusted_text import as_word, command, named, quoted, same_circle, token
 from swarm_hook_core.wildcards import literal_prefix
 from swarm_hook_core.wording import duration
@@ -29,6 +34,8 @@ from swarm_mcp.store.lock_request import Reach, reach_of, rule, tree_of, with_na
 from swarm_mcp.store.messages import known_as, may_meet
 from swarm_mcp.store.refusals import KNOWN_SECONDS, Attempt
 
+_KINDS = {EDIT: "edit", REPLACE: "overwrite", REMOVE: "remove"}  # kinds of writes -> people's words for them
+_TOOLS = {EDIT: "Write", REPLACE: "Write", REMOVE: "rm"}  # as the words of a refusal have them
 MOST_NAMED = 200  # locks, and waiters, of one explanation
 
 
@@ -83,7 +90,7 @@ def verdict(
 ) -> dict[str, Any]:
     """Return the answer to a write of absolute `path`: ``{instance_id, label, agent, allowed, guarded, reason, ...}``.
 
-    The hooks' own check decides (``asked``), for each of the `kinds` of writes, ``edit``, ``overwrite`` and ``remove``:
+    The hooks' own check decides, for each of the `kinds` of writes, ``edit``, ``overwrite`` and ``remove``:
     ``{kind: {allowed, reason, told}}``; `told` is the notice to a model whose write goes ahead. `allowed` is True if
     all kinds go ahead; `reason` is that of the first refused one. `guarded`: hooks of ours see the write at all.
     ``holder_id`` names the owner of the lock or of the uncommitted work in the way; for a lock, ``lock_file`` and
@@ -95,15 +102,15 @@ def verdict(
     told.update(allowed=True, guarded=session is not None and _is_guarded(store, session), reason=None)
     free = {"allowed": True, "reason": None, "told": None}
     if not store.exists():
-        return {**told, "kinds": {kind: dict(free) for kind in KINDS.values()}}
+        return {**told, "kinds": {kind: dict(free) for kind in _KINDS.values()}}
     row = session or nobody_in("")
     label = (session or onlooker(viewer)).label or ""
     who = Asker(row.id, label, row.directory, row.root, row.file_root)
     with closing(store.as_hooks_read_it()) as reader:
-        found = AskedCore(*_client_of(store, session), who, reader, reader_folder).verdicts(path, agent)
+        found = _AskedCore(*_client_of(store, session), who, reader, reader_folder).verdicts(path, agent)
     denials = [verdict.denial for verdict in found.values() if verdict.denial is not None]
     told["kinds"] = {
-        KINDS[how]: {**free, "told": verdict.notice or None}
+        _KINDS[how]: {**free, "told": verdict.notice or None}
         if verdict.denial is None
         else {"allowed": False, "reason": verdict.denial.reason, "told": None}
         for how, verdict in found.items()
@@ -418,3 +425,104 @@ def _name(session: Session | None, reader: Session) -> str:
     if may_meet(session.label, reader.label):
         return known_as(session)
     return "A session of another identity"
+
+
+# The check of a write that is only asked about. Its rules are those of the hooks (``check.rules``), with nothing left
+# behind: no traces, records or counts. No file is kept, no session registered, no write of another session waited for.
+
+
+class _AskedCall(ToolCall):
+    """A write that is asked about: `how` it writes absolute `path`, and the `folder` of its session.
+
+    `reader_folder` is the folder of the reader of the answer; empty if it is not known: paths are whole then.
+    """
+
+    __slots__ = ("_reader_folder",)
+
+    def __init__(self, path: str, how: str, session_id: str, folder: str, agent: str, reader_folder: str):
+        ToolCall.__init__(
+            self, how, {"path": path, "how": how}, session_id, folder, agent=agent, client_tool=_TOOLS[how]
+        )
+        self._reader_folder = reader_folder or path  # nothing lies below a file
+
+    @property
+    def reader_folder(self) -> str:
+        """The folder in which the reader of the answer types the commands that it names."""
+        return self._reader_folder
+
+
+class _Question(Check):
+    """A call that is only asked about, by the session of the _AskedCore that asks."""
+
+    is_question = True
+    core: _AskedCore
+
+    def find_trail(self) -> Trail | None:
+        """Return a Trail that leaves nothing; None if the checkout wants no traces."""
+        return asked_trail(self.config, self.call)
+
+    def session_and_glance(self) -> tuple[Asker, StoreReader]:
+        """Return the session that is asked about."""
+        return self.core.session, self.core.reader
+
+
+class _AskedCore(HookCore):
+    """The check of writes by `session`, with its client's name `runtime` and its id there, `session_id`.
+
+    prefix         of the client's environment variables
+    reader         reads the store
+    reader_folder  as of an _AskedCall
+    """
+
+    def __init__(
+        self,
+        runtime: str,
+        prefix: str,
+        session_id: str,
+        session: Asker,
+        reader: StoreReader,
+        reader_folder: str = "",
+    ):
+        config = RuntimeConfig(
+            runtime, prefix, "swarm", _KINDS, extract_changes=lambda given: [(given["path"], given["how"])]
+        )
+        HookCore.__init__(self, config, driver=reader.driver, is_within=True)
+        self.session = session
+        self.reader = reader
+        self._session_id = session_id
+        self._reader_folder = reader_folder
+
+    def verdicts(self, path: str, agent: str = "") -> dict[str, Verdict]:
+        """Return the Verdict on each kind of write (`EDIT`, ...) to absolute `path` by the session, or its `agent`."""
+        found: dict[str, Verdict] = {}
+        for how in _KINDS:
+            call = self._call(path, how, agent)
+            found[how] = verdict = self._verdict(call)
+            is_plain = verdict.denial is None and not verdict.notice and self._is_alone(call, path)
+            is_plain = is_plain and not os.path.lexists(path)  # a person's work is not lost by an edit
+            if is_plain or (verdict.denial is not None and _is_for_all(verdict.denial)):
+                return dict.fromkeys(_KINDS, verdict)  # the kind of write makes no difference
+        return found
+
+    def _call(self, path: str, how: str, agent: str) -> ToolCall:
+        folder = self.session.directory or os.path.dirname(path) or "/"
+        return _AskedCall(path, how, self._session_id, folder, agent, self._reader_folder)
+
+    def _verdict(self, call: ToolCall) -> Verdict:
+        try:
+            return rules.ask(_Question(self, call)) or Verdict()
+        except Exception as error:
+            closed = fail_closed.verdict(self.config, call, error)
+            return closed or Verdict(notice=f"swarm: this could not be checked ({describe(error)[:300]}).", failed=True)
+
+    def _is_alone(self, call: ToolCall, path: str) -> bool:
+        trail = asked_trail(self.config, call)
+        try:
+            return trail is None or trail.is_alone([os.path.realpath(path)])
+        except (OSError, ValueError):  # a path that no file can have: each kind of write is asked about
+            return False
+
+
+def _is_for_all(denial: Denial) -> bool:
+    """Return True if the denial is the same for each kind of write: it is for a lock, or for the work tree."""
+    return not denial.question and (denial.loss is None or denial.loss.why in ("fence", "team"))
