@@ -226,7 +226,7 @@ def screens(capsys: pytest.CaptureFixture[str], browser: TestClient, scope: str,
         told = [json.loads(line) for line in text.splitlines()] if words == watch else json.loads(text)
         found[f"{' '.join(words)} --json"] = "\n".join(_reasons(told))
     with Store() as store:
-        rows = reading.incident_table(
+        rows = reading._incident_table(
             incidents(store, scope, People(store, "p"), 0, 10), store.now(), reading.Places(scope)
         )
     found["top"] = "\n".join(" ".join(row.cells) for row in rows)
