@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from _thread import get_ident
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -89,7 +90,9 @@ class HookCore:
         from swarm_hook_core.check import Check, rules
 
         check = Check(self, call)
-        around, process.check_answers = process.check_answers, {}
+        thread = get_ident()
+        around = process.check_answers.get(thread)
+        process.check_answers[thread] = {}
         try:
             return rules.judge(check)
         except Exception as error:
@@ -100,7 +103,9 @@ class HookCore:
                 raise
             return verdict
         finally:
-            process.check_answers = around
+            del process.check_answers[thread]
+            if around is not None:  # of a check that this one is part of
+                process.check_answers[thread] = around
 
     def judge(self, call: ToolCall) -> Verdict | None:
         """Return the Verdict of `check`; record a denial for people, and for the session that waits for the file."""

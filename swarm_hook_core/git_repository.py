@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from _thread import get_ident
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -287,7 +288,7 @@ class Repository:
 
     def _known(self) -> dict[tuple[object, ...], str]:
         """Return the answers of this check so far; a new dictionary outside of a check."""
-        return process.check_answers if process.check_answers is not None else {}
+        return process.check_answers.get(get_ident(), {})
 
     def _place(self) -> tuple[object, ...]:
         return (self.top, *self._settings, *sorted(self._environment.items()))

@@ -17,7 +17,8 @@ from typing import Any
 
 LONGEST_TRY_NS = 10 * 10**9  # of a checker, before the hook runs as a process
 
-check_answers: dict[tuple[object, ...], str] | None = None  # git's, during one check that may ask the same again
+# thread -> git's answers, during one check that may ask the same again: tests and servers check in several threads
+check_answers: dict[int, dict[tuple[object, ...], str]] = {}
 
 
 class Abandoned(BaseException):

@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_hook_core import git_repository, process, repository, traces
-from swarm_hook_core.check import may_destroy
+from swarm_hook_core.check import Check, may_destroy, rules
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.core import HookCore
 from swarm_hook_core.git_repository import Repository
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.stakes.owners import _Events
 from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import journal
@@ -231,7 +235,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     ask = repository.ask
     monkeypatch.setattr(repository, "ask", lambda words, *more: (found.append(words[0]), ask(words, *more))[1])
-    monkeypatch.setattr(process, "check_answers", {})
+    monkeypatch.setattr(process, "check_answers", {threading.get_ident(): {}})
     return found
 
 
@@ -257,7 +261,7 @@ def test_a_content_is_compared_once_in_a_check(file: Path, asked: list[str]) -> 
     for _ in range(3):
         assert Repository(str(file.parent), 10).modified(["a.txt"]) == []
     assert (asked.count("hash-object"), asked.count("check-attr")) == (1, 1)
-    process.check_answers = {}  # the next check
+    process.check_answers[threading.get_ident()] = {}  # the next check
     Repository(str(file.parent), 10).modified(["a.txt"])
     assert asked.count("hash-object") == 2
 
@@ -285,8 +289,30 @@ def test_a_setting_is_asked_once_in_a_check_and_anew_in_the_next(file: Path, ask
     assert repository.setting("core.hooksPath") == repository.setting("core.hooksPath") == ""
     assert asked == ["config"]
     subprocess.run(["git", "-C", repository.top, "config", "core.hooksPath", "hooks"], check=True)
-    process.check_answers = None
+    process.check_answers.clear()
     assert repository.setting("core.hooksPath") == "hooks"
+
+
+def test_checks_that_overlap_in_two_threads_leave_no_answers_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Semaphore(0)
+    ends = {"first": threading.Event(), "second": threading.Event()}
+
+    def judge(check: Check) -> None:
+        begun.release()
+        ends[check.call.session_id].wait(60)
+
+    monkeypatch.setattr(rules, "judge", judge)
+    core = HookCore(RuntimeConfig("codex", "SWARM_CODEX_", "swarm", {}))
+    found: list[threading.Thread] = []
+    for session in ends:
+        call = ToolCall("Bash", {"command": "ls"}, session, "/")
+        found.append(threading.Thread(target=core.check, args=(call,)))
+        found[-1].start()
+        assert begun.acquire(timeout=60)
+    for thread, end in zip(found, ends.values()):
+        end.set()
+        thread.join(60)
+    assert process.check_answers == {}
 
 
 HARMLESS = [
