@@ -293,7 +293,9 @@ def test_a_setting_is_asked_once_in_a_check_and_anew_in_the_next(file: Path, ask
     assert repository.setting("core.hooksPath") == "hooks"
 
 
-def test_checks_that_overlap_in_two_threads_leave_no_answers_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_that_overlap_in_two_threads_leave_no_answers_behind(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun = threading.Semaphore(0)
     ends = {"first": threading.Event(), "second": threading.Event()}
 
@@ -312,7 +314,10 @@ def test_checks_that_overlap_in_two_threads_leave_no_answers_behind(monkeypatch:
     for thread, end in zip(found, ends.values()):
         end.set()
         thread.join(60)
-    assert process.check_answers == {}
+    repository = Repository(str(file.parent), 10)
+    for value in ("", "hooks"):
+        assert repository.setting("core.hooksPath") == value
+        subprocess.run(["git", "-C", repository.top, "config", "core.hooksPath", "hooks"], check=True)
 
 
 HARMLESS = [
