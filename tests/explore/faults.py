@@ -80,7 +80,7 @@ FAULTS = {
     "turn_stays": _one("edits_and_ends", "the end of a turn is not noted", f"{HOOKS}/traces/turn_files.py",
         "    for one in ends.values():\n        _note", "    for one in ():\n        _note"),
     "look_before_note": _one("edits", "a call looks at others' turns before it notes its own files",
-        f"{HOOKS}/traces/turn_files.py", "        caller.demand_waiting()\n        files = {path: key_of(path)",
+        f"{HOOKS}/traces/turn_files.py", "        process.demand_waiting()\n        files = {path: key_of(path)",
         "        before = self._found()\n        self._found = lambda: before\n        files = {path: key_of(path)"),
     "check_before_note": Fault("edits", "locks are looked for before a call notes its files", (
         Edit(RULES, '    Rule(turn_files, part="traces", unknown=OTHERS_CHANGES),\n', ""),
@@ -131,7 +131,7 @@ FAULTS = {
     "short_write": _one("edits", "a write that took a part of the data counts as whole", f"{HOOKS}/state.py",
         "    while rest:\n        rest = rest[os.write(handle, rest) :]\n", "    os.write(handle, rest)\n"),
     "merge_drops": _one("rewrites", "a text is said to be merged, and is not", f"{HOOKS}/traces/whole_writes.py",
-        "    return Merge(path, present, new, merged, None)", "    return Merge(path, present, new, new, None)"),
+        "    return Merge(path, now, new, merged, None)", "    return Merge(path, now, new, new, None)"),
     "stale_view": _one("edits_by_checker", "a checker keeps its first view of the store", f"{HOOKS}/lookup/glance.py",
         "    _kept = _Kept(path, connect_read_only(driver, path, BUSY_SECONDS))\n",
         "    _kept = _Kept(path, connect_read_only(driver, path, BUSY_SECONDS))\n"
