@@ -153,13 +153,12 @@ def _read_if_there(file: str) -> bytes:
 def _without_withdrawn(data: bytes) -> bytes:
     """Return `data` with blanks in place of withdrawn entries. Other entries keep their places."""
     lines = data.split(b"\n")
-    names = [line.partition(b"\0")[0] for line in lines]
-    ends = [line.endswith(WITHDRAWN[:-1]) for line in lines]
-    marks = [_withdrawn_mark(line) for line in lines]
-    withdrawn = {marks[place] for place, head in enumerate(names) if ends[place] and b" wont " in head}
-    for place, head in enumerate(names):
-        if marks[place] in withdrawn and (ends[place] or any(kind in head for kind in _BEGUN)):
-            lines[place] = b" " * len(lines[place])
+    ends = {place for place, line in enumerate(lines) if line.endswith(WITHDRAWN[:-1])}
+    withdrawn = {_withdrawn_mark(lines[place]) for place in ends if b" wont " in lines[place].partition(b"\0")[0]}
+    for place, line in enumerate(lines):
+        is_begun = any(kind in line.partition(b"\0")[0] for kind in _BEGUN)
+        if (is_begun or place in ends) and _withdrawn_mark(line) in withdrawn:
+            lines[place] = b" " * len(line)
     return b"\n".join(lines)
 
 
