@@ -333,8 +333,8 @@ EVIDENCE: dict[str, str | Callable[[], None]] = {
     "[Uncommitted work](docs/uncommitted-work.md) has": PROSE,
     "[orders of real processes]": the_orders_are_the_explored_ones,
     "[Each client](docs/dev/matrix.md)": the_clients_are_played,
-    "takes 62.9 ms in Claude Code (49.2 without swarm) and 55.2 in Codex (34.7)": figure(
-        "takes 62.9 ms in Claude Code (49.2 without swarm) and 55.2 in Codex (34.7)",
+    "takes 39.2 ms in Claude Code (30.9 without swarm) and 32.2 in Codex (21.3)": figure(
+        "takes 39.2 ms in Claude Code (30.9 without swarm) and 32.2 in Codex (21.3)",
         *(
             rf"^{client}, ms a write .*\n(?:.*\n)*?{row} +(\S+)"
             for client in ("claude-code", "codex")
