@@ -320,12 +320,18 @@ def is_stale(name: str, now: float) -> bool:
         return True  # not a record's name
 
 
-def put_back(record: Record) -> None:
-    """Let the record, with its present facts, wait for the call's end again.
+def put_back(record: Record, is_unchanged: bool = False) -> None:
+    """Let the record, with its present facts, wait for the call's end again; `is_unchanged`: they are those of the file.
 
     It is gone if another hook has dropped it meanwhile, or has taken it for left behind. Raises OSError.
     """
     folder, name = os.path.split(record.path)
+    if is_unchanged:
+        try:
+            os.rename(record.path, os.path.join(folder, _name_in(name)))
+        except FileNotFoundError:  # the other hook has it
+            pass
+        return
     ready = f"{record.path}.tmp"
     write_private(ready, _text(record.facts))
     try:

@@ -435,17 +435,22 @@ def _command_of(tool_input: object) -> str:
 
 def _settled(config: RuntimeConfig, record: Record, ends: bool, background: object) -> list[Breach]:
     """Return the breaches in a taken record. It is removed if its call `ends`, else put back."""
+    facts, is_untouched = record.facts, False
+    breaches: list[Breach] = []
     try:
-        breaches = compare(record.facts, ends)
+        is_untouched = are_untouched(facts)
+        if not is_untouched:
+            breaches = compare(facts, ends)
     except Exception as error:
         record_fault(config, error)
-        breaches, ends = [], True
+        ends = True
     if ends:
         records.drop(record.path)
         return breaches
-    record.facts["background"] = bool(background)
+    is_untouched = is_untouched and facts.get("background") == bool(background)
+    facts["background"] = bool(background)
     try:
-        records.put_back(record)
+        records.put_back(record, is_untouched)
     except OSError as error:
         record_fault(config, error)
     return breaches

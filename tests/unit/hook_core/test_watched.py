@@ -493,9 +493,26 @@ def test_a_record_that_another_hook_drops_does_not_come_back(is_before: bool, fi
             real(path, text)
 
     calls.begin("1")
+    files[0].write_text("x")
     monkeypatch.setattr(records, "write_private", beside_the_other)
-    assert calls.settle("PreToolUse", time.time() + 5) == []
+    assert calls.settle("PreToolUse", time.time() + 5) == [("a", "changed")]
     assert not is_watching() and mistakes() == []
+
+
+def test_a_record_without_a_change_is_not_written_anew(files: list[Path]) -> None:
+    calls = Calls(*files)
+    calls.begin("1")
+    (path,) = Path(records.folder_of("s-1")).iterdir()
+    before = path.stat()
+    assert calls.settle("PreToolUse", time.time() + 5) == []
+    assert os.path.samestat(path.stat(), before) and path.stat().st_mtime_ns == before.st_mtime_ns
+    files[0].write_text("x")
+    assert calls.settle("PreToolUse", time.time() + 5) == [("a", "changed")]
+    mine = records.take("s-1", path.name)
+    assert mine is not None
+    records.drop(mine.path)  # another hook took it for left behind
+    records.put_back(mine, is_unchanged=True)
+    assert records.names_of("s-1") == [] and mistakes() == []
 
 
 def test_twenty_checks_of_a_session_at_once_record_no_fault(repo: Path, state: Path) -> None:
