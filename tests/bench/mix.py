@@ -2,10 +2,10 @@
 
 This process is the client. It starts ``swarm-mcp serve``, and the server's checker answers for it; it starts the hooks of the
 installed plugin by the commands of ``hooks.json``, through the client's shell. Each call has a hook before it and, where the
-plugin wants one, a hook behind it; the files that it writes are written in between. It is made in three ways in turn: by the
-relay in C, by the relay in Python (an installation where no relay could be compiled), and alone, without a server. Each hook
-runs right behind a bare ``python3 -I -S -c pass``. A figure is the median of a hook's ratios to the starts beside it; a call
-has the sum of its two hooks, and the mix the mean by weight.
+plugin wants one, a hook behind it; the files that it writes are written in between. It is made in three ways: by the relay
+in C and by the relay in Python (an installation where no relay could be compiled) in turn, and then, in a round of its own,
+alone, without a server. Each hook runs right behind a bare ``python3 -I -S -c pass``. A figure is the median of a hook's
+ratios to the starts beside it; a call has the sum of its two hooks, and the mix the mean by weight.
 
 All processor time counts: of the hook and the processes below it, and of the checker, by its own record. An errand of the
 checker counts with the first call behind the errand's end. A way may not deny a call that the first way allowed. An
@@ -333,14 +333,22 @@ class Measured:
             self._call(self.ways[0], number, call, keep=False)
 
     def round(self, with_alone: bool) -> None:
-        """Make each call once in each way."""
+        """Make each call once in each way: by the checker in turn, then alone.
+
+        A session's calls mostly have one way. A checker that meets what a hook of the same session has just written in a
+        process of its own reads it anew, at each call.
+        """
         self.ground.turn()
-        for number, call in enumerate(self.calls):
-            decisions = [
-                self._call(way, number, call, keep=True) for way in self.ways if way.name != ALONE or with_alone
-            ]
-            if not decisions[0] and any(decisions):  # some denials are made once only: the first way has them
-                raise WrongAnswer(f"{call.given}: {decisions}")
+        by_checker = [way for way in self.ways if way.name != ALONE]
+        others = [way for way in self.ways if way.name == ALONE and with_alone]
+        is_denied: dict[int, bool] = {}  # some denials are made once only: the first way has them
+        for ways in (by_checker, others):
+            for number, call in enumerate(self.calls):
+                for way in ways:
+                    denied = self._call(way, number, call, keep=True)
+                    first = is_denied.setdefault(number, denied)
+                    if denied and not first:
+                        raise WrongAnswer(f"{way.name}: denied, unlike in the first way: {call.given}")
         self.mb = max(self.mb, self.ground.checker_mb())
 
     def _call(self, way: Way, number: int, call: Call, keep: bool) -> bool:
