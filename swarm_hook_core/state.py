@@ -260,8 +260,8 @@ def make_private(folder: str) -> None:
         os.chmod(folder, 0o700)
 
 
-def write_private(path: str, text: str) -> None:
-    """Replace `path` by `text` in one step, readable by this user alone."""
+def write_private(path: str, text: str) -> os.stat_result:
+    """Replace `path` by `text` in one step, readable by this user alone; return the new file's state."""
     try:
         make_private(os.path.dirname(path))  # an existing folder is closed to others, too
     except FileNotFoundError:
@@ -271,9 +271,11 @@ def write_private(path: str, text: str) -> None:
         handle = open_in_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             write_all(handle, text.encode("utf-8", "surrogateescape"))
+            written = os.fstat(handle)
         finally:
             os.close(handle)
         os.replace(scratch, path)
+        return written
     except OSError:
         if os.path.lexists(scratch):
             os.remove(scratch)

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-from swarm_hook_core import process
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall
-from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.lookup import HOLD, TERMINAL, Held, Peers, Session
 from swarm_hook_core.paths import all_keys, git_root
-from swarm_hook_core.state import edited_dir, name_of, read_private, write_private
+from swarm_hook_core.state import edited_dir, name_of
 from swarm_hook_core.watching import records, watch
 from swarm_hook_core.watching.watch import Breach
 
@@ -40,10 +38,10 @@ def begin(
     try:
         if not call.session_id:
             return []
-        breaches = _settled(config, call.session_id, _NEXT_EDIT)
+        breaches, untouched = _settled(config, call.session_id, _NEXT_EDIT)
         held = _near(call, session, peers)
         if held:
-            _note(config, call, paths, held, store())
+            _note(config, call, paths, watch.look_at(held, MOST_FILES, store(), untouched))
             call.is_edit_watched = True
         elif os.path.isdir(edited_dir()):
             _close()
@@ -58,35 +56,37 @@ def settle(config: RuntimeConfig, event: SessionEvent) -> list[Breach]:
     if isinstance(event, ToolCall) and event.is_edit_watched:
         return []  # the record is of this very moment
     # A compacted session goes on.
-    return _settled(config, event.session_id, "Stop" if event.source == "compact" else event.name)
+    return _settled(config, event.session_id, "Stop" if event.source == "compact" else event.name)[0]
 
 
-def _settled(config: RuntimeConfig, session_id: str, hook: str) -> list[Breach]:
-    global _last
+def _settled(config: RuntimeConfig, session_id: str, hook: str) -> tuple[list[Breach], object]:
+    """Return the breaches since the session's last edit, and the locks in a record without a breach."""
     taken = _taken(session_id)
     if taken is None:
-        return []
+        return [], None
     mine, facts = taken
     try:
         goes_on = hook == "PreToolUse" and time.time_ns() < facts["began"] + watch.EDIT_NS
         is_untouched = watch.are_untouched(facts)  # mostly
         if is_untouched and goes_on:
             os.rename(mine, _path(session_id))
-            return []
+            return [], None
         breaches: list[Breach] = []
+        untouched = facts["locks"]
         if not is_untouched:
-            _last, breaches = None, watch.compare(facts, True)
+            facts, untouched = records.facts_in(mine, for_good=True) or {}, None
+            breaches = watch.compare(facts, True)
         _remove(mine)
         if goes_on:
-            _write(session_id, facts)
+            records.write_facts(_path(session_id), facts)
         elif hook != _NEXT_EDIT:  # the next edit makes a record of its own, and needs the holders' marks
             _close()
-        return breaches
+        return breaches, untouched
     except Exception as error:
         watch.record_fault(config, error)
         _remove(mine)
         _close()
-        return []
+        return [], None
 
 
 def _near(call: ToolCall, session: Session, peers: Peers) -> list[Held]:
@@ -104,11 +104,7 @@ def _near(call: ToolCall, session: Session, peers: Peers) -> list[Held]:
     ]  # fmt: skip
 
 
-def _note(config: RuntimeConfig, call: ToolCall, paths: list[str], held: list[Held], kept: Any) -> None:
-    if _last is not None and _last.held == held and watch.are_kept(_last.facts):
-        locks, text = _last.facts["locks"], _last.locks  # `_settled` has just found them untouched
-    else:
-        locks, text = watch.locks_as_they_are(held, MOST_FILES, kept), ""
+def _note(config: RuntimeConfig, call: ToolCall, paths: list[str], look: watch.Look) -> None:
     facts = {
         "runtime": config.runtime_name,
         "tool": call.client_tool or call.tool,
@@ -116,43 +112,9 @@ def _note(config: RuntimeConfig, call: ToolCall, paths: list[str], held: list[He
         "id": call.id,
         "began": time.time_ns(),
         "edit": True,
-        "locks": locks,
+        "locks": look.locks,
     }
-    _write(call.session_id, facts, held, text)
-
-
-class _Last(NamedTuple):
-    """The record that this process has written last: a checker does not read it again, nor look for `held` anew.
-
-    `locks`: their JSON, most of the record.
-    """
-
-    path: str
-    mark: tuple[int, ...]
-    facts: dict[str, Any]
-    held: Sequence[Held]
-    locks: str
-
-
-_last: _Last | None = None
-
-
-def _write(session_id: str, facts: dict[str, Any], held: Sequence[Held] = (), locks: str = "") -> None:
-    global _last
-    path, _last = _path(session_id), None
-    locks = locks or dumps(facts["locks"])
-    others = dumps({name: value for name, value in facts.items() if name != "locks"})
-    write_private(path, f'{others.removesuffix("}")}, "locks": {locks}}}')
-    try:
-        _last = _Last(path, _mark(path), facts, held, locks)
-    except FileNotFoundError:
-        pass  # another hook has taken it
-
-
-def _mark(path: str) -> tuple[int, ...]:
-    """Return a mark that a record keeps while it is renamed, and that no other record has."""
-    found = os.lstat(path)
-    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+    records.write_facts(_path(call.session_id), facts, look.text)
 
 
 def _edit_of(call: ToolCall, paths: list[str]) -> str:
@@ -170,22 +132,14 @@ def _path(session_id: str) -> str:
 
 def _taken(session_id: str) -> tuple[str, dict[str, Any]] | None:
     """Take the record of a session's last edit: its path from now on, and its facts; None if there is no record."""
-    global _last
     path = _path(session_id)
     mine = f"{path}.{os.getpid()}.taken"
-    last, _last = _last, None
     try:
         os.rename(path, mine)
     except OSError:
         return None  # no record, or another hook has it
-    try:
-        if last is not None and process.is_answering() and last[:2] == (path, _mark(mine)):
-            _last = last
-            return mine, last.facts
-        facts = loads(os.fsdecode(read_private(mine, records.LARGEST_RECORD)))
-    except (OSError, ValueError, RecursionError):
-        facts = None
-    if isinstance(facts, dict):
+    facts = records.facts_in(mine)
+    if facts is not None:
         return mine, facts
     _remove(mine)
     _close()

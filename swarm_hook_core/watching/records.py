@@ -20,6 +20,7 @@ import time
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from swarm_hook_core import process
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
 from swarm_hook_core.paths import FolderOf, real_path
@@ -253,16 +254,16 @@ def call_key(runtime: str, call: ToolCall) -> str:
 
 
 class Record(NamedTuple):
-    """One watched call: its `facts` (as JSON), and the `path` of its record."""
+    """One watched call: the `path` of its record, and its `facts`: a checker's next calls may share them."""
 
     path: str
     facts: dict[str, Any]
 
 
-def write(session_id: str, key: str, call_id: str, facts: dict[str, Any], now_ns: int) -> None:
-    """Add a record. Raises OSError."""
+def write(session_id: str, key: str, call_id: str, facts: dict[str, Any], now_ns: int, locks: str = "") -> None:
+    """Add a record, as `write_facts` does. Raises OSError."""
     path = os.path.join(folder_of(session_id), f"{key}.{now_ns:x}-{_id_of(call_id)}-{os.urandom(3).hex()}")
-    write_private(path, _text(facts))
+    write_facts(path, facts, locks)
 
 
 def names_of(session_id: str) -> list[str]:
@@ -294,11 +295,8 @@ def take(session_id: str, name: str) -> Record | None:
         os.rename(os.path.join(folder, name), path)
     except OSError:
         return None  # another hook was faster
-    try:
-        facts = loads(read_private(path, LARGEST_RECORD).decode("utf-8", "surrogateescape"))
-    except (OSError, ValueError, RecursionError):
-        facts = None
-    if not isinstance(facts, dict):
+    facts = facts_in(path)
+    if facts is None:
         drop(path)
         return None
     return Record(path, facts)
@@ -321,7 +319,7 @@ def is_stale(name: str, now: float) -> bool:
 
 
 def put_back(record: Record, is_unchanged: bool = False) -> None:
-    """Let the record, with its present facts, wait for the call's end again; `is_unchanged`: they are those of the file.
+    """Let the record, with its present facts, wait for the call's end again; `is_unchanged`: no fact is new.
 
     It is gone if another hook has dropped it meanwhile, or has taken it for left behind. Raises OSError.
     """
@@ -333,7 +331,7 @@ def put_back(record: Record, is_unchanged: bool = False) -> None:
             pass
         return
     ready = f"{record.path}.tmp"
-    write_private(ready, _text(record.facts))
+    write_facts(ready, record.facts)
     try:
         os.remove(record.path)
     except FileNotFoundError:
@@ -488,9 +486,48 @@ def _begun(name: str) -> int:
         return 0  # not a record's name
 
 
-def _text(facts: dict[str, Any]) -> str:
+def json_of(facts: object) -> str:
     """Return `facts` as JSON without blanks: a record may hold hundreds of files."""
     return json.dumps(facts, separators=(",", ":"))
+
+
+# A record's file. A checker remembers the records that it has written last, and reads none of these again.
+
+MOST_REMEMBERED = 4
+
+_remembered: dict[tuple[int, ...], dict[str, Any]] = {}  # facts by the mark of their record
+
+
+def write_facts(path: str, facts: dict[str, Any], locks: str = "") -> None:
+    """Write a record's file. The `facts` may not be changed afterwards; `locks`: the JSON of their locks, if known.
+
+    Raises OSError.
+    """
+    others = json_of({name: value for name, value in facts.items() if name != "locks"}).removesuffix("}")
+    written = write_private(path, f'{others},"locks":{locks or json_of(facts["locks"])}}}')
+    if process.is_answering():
+        if len(_remembered) >= MOST_REMEMBERED:
+            del _remembered[next(iter(_remembered))]
+        _remembered[_mark(written)] = facts
+
+
+def facts_in(path: str, for_good: bool = False) -> dict[str, Any] | None:
+    """Return the facts in a taken record; None for an unreadable one. `for_good`: the caller may change the result."""
+    try:
+        known = _remembered.get(_mark(os.lstat(path)))
+        if known is not None and not for_good and process.is_answering():
+            return known
+        facts = loads(os.fsdecode(read_private(path, LARGEST_RECORD)))
+    except (OSError, ValueError, RecursionError):
+        return None  # torn, or a planted file
+    if isinstance(facts, dict):
+        return facts
+    return None
+
+
+def _mark(found: os.stat_result) -> tuple[int, ...]:
+    """Return a mark that a record keeps while it is renamed, and that no other record has."""
+    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 def _canonical(value: object, levels: int = LEVELS // 2) -> object:

@@ -310,7 +310,7 @@ def _begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: flo
     for name in names[: max(0, len(names) - records.RECORDS_AT_ONCE + 1)]:
         records.drop(os.path.join(records.folder_of(session_id), name))
     now_ns = time.time_ns()
-    locks = locks_as_they_are(held, FILES_AT_ONCE, store())
+    look = look_at(held, FILES_AT_ONCE, store())
     facts = {
         "runtime": config.runtime_name,
         "tool": call.tool,
@@ -318,14 +318,39 @@ def _begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: flo
         "id": call.id,
         "began": now_ns,
         "background": False,
-        "locks": locks,
+        "locks": look.locks,
     }
-    records.write(session_id, records.call_key(config.runtime_name, call), call.id, facts, now_ns)
+    records.write(session_id, records.call_key(config.runtime_name, call), call.id, facts, now_ns, look.text)
     records.sweep(now)
 
 
-def locks_as_they_are(held: Sequence[Held], most: int, kept: Any) -> list[dict[str, Any]]:
-    """Return the facts of the locks `held` and of at most `most` of their files; keep the contents in `kept`."""
+class Look(NamedTuple):
+    """A look at the locks `held`: the facts of these `locks` and of their files, and the same as JSON `text`."""
+
+    held: list[Held]
+    locks: list[dict[str, Any]]
+    text: str
+
+
+_looks: dict[int, Look] = {}  # the last ones, by the most files of one
+
+
+def look_at(held: Sequence[Held], most: int, kept: Any, untouched: object = None) -> Look:
+    """Return a look at the locks `held` and at most `most` of their files; keep the contents in `kept`.
+
+    The result may not be changed: a checker's next call mostly has the same. `untouched`: locks just found unchanged.
+    """
+    last = _looks.get(most)
+    if last is not None and last.held == held and (last.locks is untouched or _are_untouched(last.locks)):
+        entries = (entry for lock in last.locks for entry in lock["entries"])
+        if all(map(_Keeper.remembers, entries)):
+            return last
+    locks = _locks_as_they_are(held, most, kept)
+    _looks[most] = Look(list(held), locks, records.json_of(locks))
+    return _looks[most]
+
+
+def _locks_as_they_are(held: Sequence[Held], most: int, kept: Any) -> list[dict[str, Any]]:
     keeper = _Keeper(kept)
     locks = []
     for one, place, key, paths, complete in files_of(held, most, keeper.knows):
@@ -440,6 +465,7 @@ def _settled(config: RuntimeConfig, record: Record, ends: bool, background: obje
     try:
         is_untouched = are_untouched(facts)
         if not is_untouched:
+            facts = records.facts_in(record.path, for_good=True) or {}
             breaches = compare(facts, ends)
     except Exception as error:
         record_fault(config, error)
@@ -447,10 +473,9 @@ def _settled(config: RuntimeConfig, record: Record, ends: bool, background: obje
     if ends:
         records.drop(record.path)
         return breaches
-    is_untouched = is_untouched and facts.get("background") == bool(background)
-    facts["background"] = bool(background)
+    is_unchanged = is_untouched and facts.get("background") == bool(background)
     try:
-        records.put_back(record, is_untouched)
+        records.put_back(Record(record.path, {**facts, "background": bool(background)}), is_unchanged)
     except OSError as error:
         record_fault(config, error)
     return breaches
@@ -498,12 +523,11 @@ def compare(facts: dict[str, Any], ends: bool) -> list[Breach]:
 
 def are_untouched(facts: dict[str, Any]) -> bool:
     """Return True if `compare` would find nothing, and leave the facts as they are."""
-    return all(map(_is_untouched_file, facts["locks"]))
+    return _are_untouched(facts["locks"])
 
 
-def are_kept(facts: dict[str, Any]) -> bool:
-    """Return True if `locks_as_they_are` would find the same again; `facts` are untouched."""
-    return all(map(_Keeper.remembers, (entry for lock in facts["locks"] for entry in lock["entries"])))
+def _are_untouched(locks: list[dict[str, Any]]) -> bool:
+    return all(map(_is_untouched_file, locks))
 
 
 def _is_untouched_file(lock: dict[str, Any]) -> bool:

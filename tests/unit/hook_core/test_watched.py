@@ -238,22 +238,34 @@ def test_edits_beside_what_nobody_but_the_holder_changes_cost_no_word(runtime: s
     assert edited(runtime, me, repo, "mine.txt") == ""
 
 
+def settled_look(held: list[Held], most: int) -> watch.Look:
+    """Look until the files are old enough to be known by their times."""
+
+    def is_settled() -> bool:
+        return watch.look_at(held, most, kept.Kept()) is watch.look_at(held, most, kept.Kept())
+
+    wait_for(is_settled)
+    return watch.look_at(held, most, kept.Kept())
+
+
 def test_a_checker_keeps_the_record_of_an_edit_until_something_changes(repo: Path, state: Path, monkeypatch) -> None:
     monkeypatch.setattr(processes, "is_answering", lambda: True)
     config: Any = Config()
     file, me = str(repo / "f"), new_session()
     held = [Held(file, "holder", "peer", "note", names=(file, file))]
     reads: list[str] = []
-    loads = edits.loads
-    monkeypatch.setattr(edits, "loads", lambda text: (reads.append(text), loads(text))[1])
+    loads = records.loads
+    monkeypatch.setattr(records, "loads", lambda text: (reads.append(text), loads(text))[1])
 
     def edit() -> None:
         call = ToolCall("Edit", {}, me, str(repo))
-        edits._note(config, call, [str(repo / "mine.txt")], held, kept.Kept())
+        look = watch.look_at(held, edits.MOST_FILES, kept.Kept())
+        edits._note(config, call, [str(repo / "mine.txt")], look)
 
     def has_all() -> bool:
-        return edits._last is not None and json.loads(record.read_text()) == edits._last.facts
+        return json.loads(record.read_text()) == records.facts_in(str(record))
 
+    settled_look(held, edits.MOST_FILES)
     edit()
     event = SessionEvent(name="PreToolUse", session_id=me)
     record = next((state / "watched-edits").iterdir())
@@ -261,17 +273,45 @@ def test_a_checker_keeps_the_record_of_an_edit_until_something_changes(repo: Pat
     for _ in range(2):
         assert edits.settle(config, event) == []
     assert (record.stat().st_ino, reads) == (inode, []), "put back as it is"
-    assert edits._settled(config, me, "edit") == []
+    breaches, untouched = edits._settled(config, me, "edit")
+    assert breaches == [] and untouched is watch.look_at(held, edits.MOST_FILES, kept.Kept()).locks
     edit()
-    assert has_all(), "the locks are written as before"
+    assert has_all() and reads == [], "the locks are written as before"
     (repo / "f").write_text("formatted\n")
     (breach,) = edits.settle(config, event)
     assert (breach.file, breach.kind, Path(breach.kept).read_text()) == (file, "changed", "theirs\n")
-    assert edits.settle(config, event) == [] and reads == [] and has_all()
+    assert edits.settle(config, event) == [] and has_all()
     text = record.read_text()
     write_private(str(record), text)  # another hook's
-    assert edits.settle(config, event) == [] and reads == [text]
+    reads.clear()
+    assert edits.settle(config, event) == [] and reads[0] == text
     assert [path.name for path in (state / "watched-edits").iterdir()] == [record.name]
+
+
+def test_a_checker_looks_at_locked_files_anew_once_something_has_changed(repo: Path) -> None:
+    store, other = kept.Kept(), repo / "g"
+    other.write_text("as well\n")
+    locks = [Held(str(file), "holder", names=(str(file), str(file))) for file in (repo / "f", other)]
+    look = settled_look(locks, 50)
+    assert json.loads(look.text) == look.locks
+    assert watch.look_at(locks[:1], 50, store).locks == look.locks[:1], "other locks"
+    look = settled_look(locks, 50)
+    other.write_text("changed\n")
+    changed = settled_look(locks, 50)
+    assert changed.locks[0] == look.locks[0] and changed.locks[1] != look.locks[1], "another content"
+    ((_path, _key, _snapshot, copy, _why),) = changed.locks[1]["entries"]
+    assert Path(copy).read_text() == "changed\n"
+    os.remove(copy)
+    ((*_, again, _why),) = watch.look_at(locks, 50, store).locks[1]["entries"]
+    assert again != copy and Path(again).read_text() == "changed\n", "the copy made room for others"
+    other.unlink()
+    missing = watch.look_at(locks, 50, store)
+    assert missing.locks[1]["entries"][0][4] == "there was no such file"
+    assert watch.look_at(locks, 50, store) is missing
+    folder = [Held(str(repo), "holder", names=(str(repo), str(repo)))]
+    before = watch.look_at(folder, 50, store)
+    (repo / "new").write_text("new\n")
+    assert len(watch.look_at(folder, 50, store).locks[0]["entries"]) == len(before.locks[0]["entries"]) + 1
 
 
 def test_a_lock_given_up_before_the_change_is_none(repo: Path, store: Store) -> None:
