@@ -190,6 +190,47 @@ def test_an_edit_waits_until_a_write_that_was_let_pass_before_it_is_made(theirs,
     assert notes.read_text() == "theirs\nbeta\n" and ("was changed by" in said or me.runtime == "claude-code")
 
 
+@pytest.fixture
+def closely(limits: Limits) -> None:
+    """All calls follow closely, however slow the machine is."""
+    for module in (seen, others):
+        limits(module, OWN_NS=1 << 60)
+    limits(meetings, WAIT_SECONDS=60)
+
+
+@pytest.mark.parametrize("whose", ["its own", "a third's"])
+def test_a_formatter_s_change_is_no_write_of_another_session(whose: str, me, peer, monkeypatch, closely) -> None:
+    """It comes between the check of the other's edit and that edit."""
+    notes, sleep, waited = me.folder / "notes.md", time.sleep, list[float]()
+    writer = me if whose == "its own" else at_work(Player("codex", me.folder))
+
+    def paused(seconds: float) -> None:
+        sleep(seconds)
+        if seconds == meetings.PAUSE:
+            waited.append(seconds)
+            notes.write_text("PEER\n    MINE\ngamma\n")
+
+    assert writer.edits("notes.md", "beta", "MINE") == ""
+    assert "was changed by" in peer.will_put("notes.md", "PEER\nMINE\ngamma\n")
+    notes.write_text("alpha\n    MINE\ngamma\n")
+    monkeypatch.setattr(meetings.time, "sleep", paused)
+    assert "was changed by" in me.told(*edit_of(me, "notes.md"))
+    assert waited, "the edit was let pass while another one of the file was still to come"
+
+
+@pytest.mark.parametrize("tool", ["edits", "writes"])
+def test_an_edit_made_behind_an_own_one_is_not_awaited(tool: str, me, peer, monkeypatch, closely) -> None:
+    """No formatter has changed the file: it is as the other's call leaves it, and no event need tell that call's end."""
+    waited = list[float]()
+    me.edits("notes.md", "beta", "MINE")
+    if tool == "edits":
+        peer.edits("notes.md", "alpha", "PEER")
+    else:
+        peer.writes("notes.md", "alpha\nMINE\nPEER\n")
+    monkeypatch.setattr(meetings.time, "sleep", waited.append)
+    assert "was changed by" in me.edits("notes.md", "MINE", "AGAIN") and meetings.PAUSE not in waited
+
+
 def test_who_waits_reads_no_journal_again_that_has_not_changed(me, peer, limits: Limits, listening: Listening) -> None:
     """A large one would cost processor time all the while."""
     limits(meetings, WAIT_SECONDS=0.3)
