@@ -358,7 +358,7 @@ class OthersJournal:
     def is_pending(self, path: str, newest: Entry, others: Callable[[Entry, int], bool] | None = None) -> bool:
         """Return True if `newest`, a write of the file at `path`, is being checked, or was let pass but not made yet.
 
-        `others(newest, changed_ns)`: True if the file's change since may come from another write, see `seen.may_come_from`.
+        `others(newest, changed_ns)`: True if the file's change since may be another write's (`seen.may_come_from`).
         """
         age = self._now - newest.at_ns / 1e9
         if age >= (PENDING_SECONDS if newest.kind == "will" else OVERDUE_SECONDS):
@@ -368,10 +368,10 @@ class OthersJournal:
         state = state_of(path)
         if newest.kind == "ran":
             is_made = state != NO_FILE and _is_since(state, newest)
+        elif others is None or newest.text == state:
+            is_made = newest.text != state
         else:
-            is_made = newest.text != state and not (
-                others is not None and others(newest, self._doubtful_ns(newest, state))
-            )
+            is_made = not others(newest, self._doubtful_ns(newest, state))
         return not is_made and not self.ended_ns(newest)
 
     def _doubtful_ns(self, newest: Entry, state: str) -> int:

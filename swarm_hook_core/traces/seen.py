@@ -82,7 +82,7 @@ def has_met(own: bytes, keys: Collection[str], entry: Entry) -> bool:
 
 
 def may_have_changed(own: bytes, keys: Collection[str], entry: Entry, changed_ns: int) -> bool:
-    """Return True if a change of the file since `entry`, another session's write, may come from the session's own writes.
+    """Return True if a change of the file since `entry`, another session's write, may come from an own write.
 
     `changed_ns`: as of `may_come_from`.
     """
