@@ -138,8 +138,12 @@ class Meetings:
         if all(name.isascii() and name == name.strip() for name in names):  # others have more spellings in keys
             self.trail.names = frozenset(escaped(one) for name in names for one in (name, name.casefold()))
 
-    def _newest_on(self, path: str, resolved: str, only_unseen: bool, once: bool = False) -> Trace | None:
+    def _newest_on(
+        self, path: str, resolved: str, only_unseen: bool, once: bool = False, until_ns: int = 0
+    ) -> Trace | None:
         keys, writes = self._writes_of(path, resolved)
+        if until_ns:
+            writes = [one for one in writes if one[0].at_ns <= until_ns]
         own = None
         if writes and only_unseen:
             own = self.journals.own(os.path.dirname(resolved))
@@ -163,9 +167,17 @@ class Meetings:
     def wait_for_write(self, path: str, resolved: str, own_at_ns: int, once: bool = True) -> Trace | None:
         """Wait until the pending write of the file is made or given up; return ``unseen(path, resolved, once)``.
 
-        Return at once if the other call is still being checked and was noted after this one (`own_at_ns`): it waits for
-        this call. The wait is short, as the other call may wait for a person.
+        A call that is still being checked and was noted after this one (`own_at_ns`) is not waited for: it waits for this
+        one. The wait is short, as the other call may wait for a person.
         """
+
+        def find() -> Trace | None:
+            trace = self.unseen(path, resolved, once)
+            if trace is not None and trace.is_checked and trace.at_ns > own_at_ns:
+                earlier = self._newest_on(path, resolved, only_unseen=True, once=once, until_ns=own_at_ns)
+                if earlier is not None and earlier.is_pending:
+                    return earlier
+            return trace
 
         def is_decided(trace: Trace | None) -> bool:
             if trace is None or not trace.is_pending:
@@ -173,8 +185,7 @@ class Meetings:
             is_late = time.time_ns() - trace.at_ns > WAIT_SECONDS * 10**9
             return is_late or (trace.is_checked and trace.at_ns > own_at_ns)
 
-        place = self.trail.place_of(os.path.dirname(resolved))
-        return self._wait(place, lambda: self.unseen(path, resolved, once), is_decided, PAUSE, resolved)
+        return self._wait(self.trail.place_of(os.path.dirname(resolved)), find, is_decided, PAUSE, resolved)
 
     def clearing(self, resolved: str, own_at_ns: int, waits: bool) -> tuple[Trace, str, str] | None:
         """Return ``(Trace, deed, place)`` of another session's call that removes or resets the folder of `resolved`.

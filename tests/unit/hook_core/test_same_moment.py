@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from support.altered import Limits, Listening
-from support.traced import Player, git
+from support.traced import Player, git, note
 
-from swarm_hook_core.traces import meetings, others, seen
+from swarm_hook_core.traces import meetings, others, seen, state_of
 from swarm_hook_core.traces.trail import Trail
 from swarm_mcp.store import Store
 
@@ -216,6 +216,27 @@ def test_a_formatter_s_change_is_no_write_of_another_session(whose: str, me, pee
     monkeypatch.setattr(meetings.time, "sleep", paused)
     assert "was changed by" in me.told(*edit_of(me, "notes.md"))
     assert waited, "the edit was let pass while another one of the file was still to come"
+
+
+def test_a_write_is_awaited_also_if_a_later_call_is_checked_meanwhile(
+    me: Player, peer: Player, monkeypatch, limits
+) -> None:
+    """The later one waits for this one; the earlier one does not."""
+    limits(meetings, WAIT_SECONDS=60)
+    notes, third, sleep, waited = me.folder / "notes.md", at_work(Player("codex", me.folder)), time.sleep, list[float]()
+
+    def paused(seconds: float) -> None:
+        sleep(seconds)
+        if seconds == meetings.PAUSE:
+            waited.append(seconds)
+            notes.write_text("PEER\nbeta\ngamma\n")
+
+    assert peer.will_put("notes.md", "PEER\nbeta\ngamma\n") == ""
+    monkeypatch.setattr(meetings.time, "sleep", paused)
+    later = third.session_id, str(me.folder), "will", str(notes)
+    meanwhile(monkeypatch, "leave", me, lambda: note(*later, time.time(), state_of(str(notes))))
+    assert "very moment" in me.told(*edit_of(me, "notes.md"))
+    assert waited
 
 
 @pytest.mark.parametrize("tool", ["edits", "writes"])
