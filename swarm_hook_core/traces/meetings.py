@@ -167,8 +167,8 @@ class Meetings:
     def wait_for_write(self, path: str, resolved: str, own_at_ns: int, once: bool = True) -> Trace | None:
         """Wait until the pending write of the file is made or given up; return ``unseen(path, resolved, once)``.
 
-        A call that is still being checked and was noted after this one (`own_at_ns`) is not waited for: it waits for this
-        one. The wait is short, as the other call may wait for a person.
+        A call that is still being checked and was noted after this one (`own_at_ns`) is not waited for: it waits for
+        this one. The wait is short, as the other call may wait for a person.
         """
 
         def find() -> Trace | None:
@@ -421,9 +421,9 @@ def _newest_of(
 
 
 def _is_as_left(path: str, entry: Entry, name: str) -> bool:
-    """Return True if the file at `path` is just what the call of `entry` makes of what it found, by the call's input.
+    """Return True if the file at `path` has the content that the call of `entry` leads to, by its input.
 
-    `name`: of the journal. False for a command, whose input tells no content.
+    `name`: of the journal. False for a command: its input tells no content.
     """
     place = place_of(os.path.dirname(path))
     given = Inputs(place, name).at(entry.at_ns)

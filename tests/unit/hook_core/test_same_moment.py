@@ -190,6 +190,20 @@ def test_an_edit_waits_until_a_write_that_was_let_pass_before_it_is_made(theirs,
     assert notes.read_text() == "theirs\nbeta\n" and ("was changed by" in said or me.runtime == "claude-code")
 
 
+def written_at_waits(monkeypatch: pytest.MonkeyPatch, file: Path, text: str) -> list[float]:
+    """Have the file written at each wait for a write; return the waits."""
+    sleep, waited = time.sleep, list[float]()
+
+    def paused(seconds: float) -> None:
+        sleep(seconds)
+        if seconds == meetings.PAUSE:
+            waited.append(seconds)
+            file.write_text(text)
+
+    monkeypatch.setattr(meetings.time, "sleep", paused)
+    return waited
+
+
 @pytest.fixture
 def closely(limits: Limits) -> None:
     """All calls follow closely, however slow the machine is."""
@@ -199,40 +213,30 @@ def closely(limits: Limits) -> None:
 
 
 @pytest.mark.parametrize("whose", ["its own", "a third's"])
-def test_a_formatter_s_change_is_no_write_of_another_session(whose: str, me, peer, monkeypatch, closely) -> None:
+@pytest.mark.usefixtures("closely")
+def test_a_formatter_s_change_is_no_write_of_another_session(
+    whose: str, me: Player, peer: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It comes between the check of the other's edit and that edit."""
-    notes, sleep, waited = me.folder / "notes.md", time.sleep, list[float]()
-    writer = me if whose == "its own" else at_work(Player("codex", me.folder))
-
-    def paused(seconds: float) -> None:
-        sleep(seconds)
-        if seconds == meetings.PAUSE:
-            waited.append(seconds)
-            notes.write_text("PEER\n    MINE\ngamma\n")
-
+    notes, writer = me.folder / "notes.md", me
+    if whose != "its own":
+        writer = at_work(Player("codex", me.folder))
     assert writer.edits("notes.md", "beta", "MINE") == ""
     assert "was changed by" in peer.will_put("notes.md", "PEER\nMINE\ngamma\n")
     notes.write_text("alpha\n    MINE\ngamma\n")
-    monkeypatch.setattr(meetings.time, "sleep", paused)
+    waited = written_at_waits(monkeypatch, notes, "PEER\n    MINE\ngamma\n")
     assert "was changed by" in me.told(*edit_of(me, "notes.md"))
     assert waited, "the edit was let pass while another one of the file was still to come"
 
 
 def test_a_write_is_awaited_also_if_a_later_call_is_checked_meanwhile(
-    me: Player, peer: Player, monkeypatch, limits
+    me: Player, peer: Player, monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
     """The later one waits for this one; the earlier one does not."""
     limits(meetings, WAIT_SECONDS=60)
-    notes, third, sleep, waited = me.folder / "notes.md", at_work(Player("codex", me.folder)), time.sleep, list[float]()
-
-    def paused(seconds: float) -> None:
-        sleep(seconds)
-        if seconds == meetings.PAUSE:
-            waited.append(seconds)
-            notes.write_text("PEER\nbeta\ngamma\n")
-
+    notes, third = me.folder / "notes.md", at_work(Player("codex", me.folder))
     assert peer.will_put("notes.md", "PEER\nbeta\ngamma\n") == ""
-    monkeypatch.setattr(meetings.time, "sleep", paused)
+    waited = written_at_waits(monkeypatch, notes, "PEER\nbeta\ngamma\n")
     later = third.session_id, str(me.folder), "will", str(notes)
     meanwhile(monkeypatch, "leave", me, lambda: note(*later, time.time(), state_of(str(notes))))
     assert "very moment" in me.told(*edit_of(me, "notes.md"))
@@ -240,7 +244,10 @@ def test_a_write_is_awaited_also_if_a_later_call_is_checked_meanwhile(
 
 
 @pytest.mark.parametrize("tool", ["edits", "writes"])
-def test_an_edit_made_behind_an_own_one_is_not_awaited(tool: str, me, peer, monkeypatch, closely) -> None:
+@pytest.mark.usefixtures("closely")
+def test_an_edit_made_behind_an_own_one_is_not_awaited(
+    tool: str, me: Player, peer: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No formatter has changed the file: it is as the other's call leaves it, and no event need tell that call's end."""
     waited = list[float]()
     me.edits("notes.md", "beta", "MINE")
