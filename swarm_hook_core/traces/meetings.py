@@ -21,7 +21,7 @@ from swarm_hook_core.lookup import LockReader
 from swarm_hook_core.paths import git_root, keys_for, real_paths
 from swarm_hook_core.shell.model import Read
 from swarm_hook_core.shell.spans import are_whole, joined_lines
-from swarm_hook_core.traces import NO_FILE, endings, escaped, journal, keys_of, seen, state_of
+from swarm_hook_core.traces import NO_FILE, endings, escaped, journal, keys_of, place_of, seen, state_of
 from swarm_hook_core.traces.elsewhere import places_with
 from swarm_hook_core.traces.file_changes import Committed
 from swarm_hook_core.traces.journal import Entry
@@ -29,6 +29,8 @@ from swarm_hook_core.traces.others import Journals, OthersJournal, Trace
 from swarm_hook_core.traces.trail import Target, Trail
 from swarm_hook_core.traces.transcript import Transcript
 from swarm_hook_core.traces.unread import Reading
+from swarm_hook_core.traces.versions.replay import Inputs, contents_after
+from swarm_hook_core.traces.versions.stored import versions_of
 from swarm_hook_core.untrusted_text import NOTE, named, token
 from swarm_hook_core.watching.records import read as read_file
 from swarm_hook_core.wording import and_more, changed_by, holder
@@ -136,8 +138,12 @@ class Meetings:
         if all(name.isascii() and name == name.strip() for name in names):  # others have more spellings in keys
             self.trail.names = frozenset(escaped(one) for name in names for one in (name, name.casefold()))
 
-    def _newest_on(self, path: str, resolved: str, only_unseen: bool, once: bool = False) -> Trace | None:
+    def _newest_on(
+        self, path: str, resolved: str, only_unseen: bool, once: bool = False, until_ns: int = 0
+    ) -> Trace | None:
         keys, writes = self._writes_of(path, resolved)
+        if until_ns:
+            writes = [one for one in writes if one[0].at_ns <= until_ns]
         own = None
         if writes and only_unseen:
             own = self.journals.own(os.path.dirname(resolved))
@@ -161,9 +167,17 @@ class Meetings:
     def wait_for_write(self, path: str, resolved: str, own_at_ns: int, once: bool = True) -> Trace | None:
         """Wait until the pending write of the file is made or given up; return ``unseen(path, resolved, once)``.
 
-        Return at once if the other call is still being checked and was noted after this one (`own_at_ns`): it waits for
-        this call. The wait is short, as the other call may wait for a person.
+        A call that is still being checked and was noted after this one (`own_at_ns`) is not waited for: it waits for
+        this one. The wait is short, as the other call may wait for a person.
         """
+
+        def find() -> Trace | None:
+            trace = self.unseen(path, resolved, once)
+            if trace is not None and trace.is_checked and trace.at_ns > own_at_ns:
+                earlier = self._newest_on(path, resolved, only_unseen=True, once=once, until_ns=own_at_ns)
+                if earlier is not None and earlier.is_pending:
+                    return earlier
+            return trace
 
         def is_decided(trace: Trace | None) -> bool:
             if trace is None or not trace.is_pending:
@@ -171,8 +185,7 @@ class Meetings:
             is_late = time.time_ns() - trace.at_ns > WAIT_SECONDS * 10**9
             return is_late or (trace.is_checked and trace.at_ns > own_at_ns)
 
-        place = self.trail.place_of(os.path.dirname(resolved))
-        return self._wait(place, lambda: self.unseen(path, resolved, once), is_decided, PAUSE, resolved)
+        return self._wait(self.trail.place_of(os.path.dirname(resolved)), find, is_decided, PAUSE, resolved)
 
     def clearing(self, resolved: str, own_at_ns: int, waits: bool) -> tuple[Trace, str, str] | None:
         """Return ``(Trace, deed, place)`` of another session's call that removes or resets the folder of `resolved`.
@@ -378,16 +391,21 @@ def _newest_of(
     `or_pending`: pending writes count. `once`: except those that the session was told of.
     """
 
-    def alike(entry: Entry) -> bool:
-        for one, theirs in writes:
-            is_alike = one is not entry and one.kind == "wrote" and one.text == entry.text
-            if is_alike and not seen.was_over(theirs.ended_ns(one), entry.at_ns):
+    def explains(entry: Entry, changed_ns: int) -> bool:
+        for one, its in writes:
+            is_other = one is not entry
+            if is_other and seen.may_come_from(one, entry, changed_ns, lambda: its.ended_ns(one)):  # noqa: B023
                 return True
-        return own is not None and seen.wrote_alike(own, keys, entry)
+        return own is not None and seen.may_have_changed(own, keys, entry, changed_ns)
+
+    def others(entry: Entry, changed_ns: int) -> bool:
+        if explains(entry, 0):
+            return True
+        return changed_ns > 0 and explains(entry, changed_ns) and not _is_as_left(path, entry, theirs.name)
 
     for newest, theirs in sorted(writes, key=lambda pair: -pair[0].at_ns):
         was_told = once and own is not None and seen.has_met(own, keys, newest)
-        if or_pending and not was_told and theirs.is_pending(path, newest, alike):
+        if or_pending and not was_told and theirs.is_pending(path, newest, others):
             trace = theirs.trace(path, newest, is_pending=True)
             if trace is not None:
                 return trace
@@ -400,6 +418,23 @@ def _newest_of(
         if trace is not None:
             return trace
     return None
+
+
+def _is_as_left(path: str, entry: Entry, name: str) -> bool:
+    """Return True if the file at `path` has the content that the call of `entry` leads to, by its input.
+
+    `name`: of the journal. False for a command: its input tells no content.
+    """
+    place = place_of(os.path.dirname(path))
+    given = Inputs(place, name).at(entry.at_ns)
+    found = versions_of(place, path, name) if given is not None else ()
+    before = next((one for one in found if one.at_ns == entry.at_ns and one.exists), None)
+    if given is None or before is None:
+        return False
+    try:
+        return read_file(path, LONGEST)[1] in contents_after(given, path, before.content(), lambda _path: None)
+    except (OSError, ValueError):
+        return False  # pruned just now, or too large
 
 
 def _newest_of_each(path: str, keys: list[str], writes: Writes) -> list[Trace]:

@@ -18,6 +18,7 @@ from swarm_hook_core.state import NotOrdinary, is_at, lock_alone, open_in_privat
 from swarm_hook_core.traces import (
     AGENTS,
     NO_FILE,
+    OWN_NS,
     escaped,
     first_line,
     journal,
@@ -354,10 +355,10 @@ class OthersJournal:
         entries = journal.entries_below(self.data, root, ("far",))
         return [trace for entry in entries if entry.key.startswith("/") and (trace := self.trace(entry.key, entry))]
 
-    def is_pending(self, path: str, newest: Entry, alike: Callable[[Entry], bool] | None = None) -> bool:
+    def is_pending(self, path: str, newest: Entry, others: Callable[[Entry, int], bool] | None = None) -> bool:
         """Return True if `newest`, a write of the file at `path`, is being checked, or was let pass but not made yet.
 
-        `alike(entry)`: True if the file's change since may come from another write.
+        `others(newest, changed_ns)`: True if the file's change since may be another write's (`seen.may_come_from`).
         """
         age = self._now - newest.at_ns / 1e9
         if age >= (PENDING_SECONDS if newest.kind == "will" else OVERDUE_SECONDS):
@@ -367,9 +368,24 @@ class OthersJournal:
         state = state_of(path)
         if newest.kind == "ran":
             is_made = state != NO_FILE and _is_since(state, newest)
+        elif others is None or newest.text == state:
+            is_made = newest.text != state
         else:
-            is_made = newest.text != state and not (alike is not None and alike(newest))
+            is_made = not others(newest, self._doubtful_ns(newest, state))
         return not is_made and not self.ended_ns(newest)
+
+    def _doubtful_ns(self, newest: Entry, state: str) -> int:
+        """Return the time of the change that led to `state`, if it may come from an earlier call and not from `newest`.
+
+        Else 0: it came since the present check began; or `newest` is so old that it counts as made.
+        """
+        now_ns = int(self._now * 1e9)
+        if state == NO_FILE or newest.at_ns < now_ns - OWN_NS:
+            return 0
+        changed_ns = int(state.partition(" ")[0])
+        if changed_ns < now_ns:
+            return changed_ns
+        return 0
 
     def ended_ns(self, entry: Entry) -> int:
         """Return the end of the entry's call, by the journal or by the client (``transcript``); 0 if unknown."""

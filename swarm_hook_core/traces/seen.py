@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
-from swarm_hook_core.traces import NO_FILE, UNDO, escaped, journal, state_of
+from swarm_hook_core.traces import NO_FILE, OWN_NS, UNDO, escaped, journal, state_of
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.watching.records import difference, full_resolved, parse
 
@@ -81,13 +81,27 @@ def has_met(own: bytes, keys: Collection[str], entry: Entry) -> bool:
     return any(one.at_ns >= entry.at_ns for one in met)
 
 
-def wrote_alike(own: bytes, keys: Collection[str], entry: Entry) -> bool:
-    """Return True if the session was let write the file while it was in the same state as noted in `entry`.
+def may_have_changed(own: bytes, keys: Collection[str], entry: Entry, changed_ns: int) -> bool:
+    """Return True if a change of the file since `entry`, another session's write, may come from an own write.
 
-    Then either of the two writes may have changed the file, unless the session's own call was over before.
+    `changed_ns`: as of `may_come_from`.
     """
     wrote = (one for key in keys for one in journal.newest_first(own, key, ("wrote",)))
-    return any(_is_alike(entry, one) and not was_over(ended_ns(own, one), entry.at_ns) for one in wrote)
+    return any(may_come_from(one, entry, changed_ns, lambda: ended_ns(own, one)) for one in wrote)  # noqa: B023
+
+
+def may_come_from(one: Entry, entry: Entry, changed_ns: int, ended_ns: Callable[[], int]) -> bool:
+    """Return True if a change of the file since the write `entry` may come from `one`, another write of it.
+
+    Both were let pass while the file was in the same state; or `one`, or a formatter behind it, was still at work at
+    `changed_ns` (0: a change that `entry` alone explains). Not so if the call of `one` was over by then.
+    """
+    if _is_alike(one, entry):
+        return not was_over(ended_ns(), entry.at_ns)
+    is_earlier = one.kind == "wrote" and one.at_ns < entry.at_ns
+    if not is_earlier or not 0 < changed_ns <= one.at_ns + OWN_NS:
+        return False
+    return not 0 < ended_ns() < changed_ns
 
 
 def was_over(ended_ns: int, at_ns: int) -> bool:

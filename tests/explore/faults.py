@@ -95,6 +95,8 @@ FAULTS = {
         "WAIT_SECONDS = 2.0", "WAIT_SECONDS = 60.0"),
     "no_wait": _one("overwrites", "a write does not wait for another one that is pending", f"{HOOKS}/traces/meetings.py",
         "WAIT_SECONDS = 2.0", "WAIT_SECONDS = 0.0"),
+    "formatter_lands": _one("edits_formatted", "a formatter's change counts as another session's pending write",
+        f"{HOOKS}/traces/meetings.py", "        return changed_ns > 0 and explains(", "        return False and explains("),
     "shell_appends": _one("appends_by_shell", "`>>` in a command counts as no write", f"{HOOKS}/shell/statements.py",
         "        else:\n            self._write(one, target, by)\n",
         '        elif kind != ">>":\n            self._write(one, target, by)\n'),

@@ -88,15 +88,13 @@ def hook_times(ended: Ended) -> list[str]:
 
 
 def lost_updates(ended: Ended, ground: Ground) -> list[str]:
-    """At `turn` no line is lost. At `keep` a line may be lost if a writer had been told of the other change."""
+    """At `turn` no line is lost. At `keep` a line may be lost if a writer is told of the other change, then or later."""
     if ended.did(JUMP):
         return []
     after = over(ended, ground)
     with open(os.path.join(ground.work, "notes.md"), encoding="utf-8", errors="replace") as file:
         text = file.read()
-    told = any(words[0] in ("told", "restores") for _process, words in ended.words)
-    if told and ended.level != "turn":
-        return []
+    told = last_told(ended) if ended.level != "turn" else -1
     have_taken_back = {
         process for process, words in ended.words if words[0] in ("swept", "undoes") or words[:2] == ["wrote", "Write"]
     }
@@ -107,10 +105,22 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
         if words[:3] == ["wrote", "Edit", "notes.md"]:
             line = f"\n{words[3]}"
             asked = [n for n in range(at) if ended.words[n][0] == process and ended.words[n][1][0] == "asks"][-1]
-            if process in have_taken_back or (is_seen and at < seen) or asked < after:
+            if process in have_taken_back or (is_seen and at < seen) or asked < max(after, told):
                 continue
             if line not in text and not ended.killed:  # one that is killed may leave half a file
                 found.append(f"the line of {process} was lost, and no writer was told")
+    return found
+
+
+def last_told(ended: Ended) -> int:
+    """Return the place of the end of the last call whose writer was told of another change, and of the last restore."""
+    found = -1
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] in ("told", "restores"):
+            rest = ended.words[at:]
+            ends = (n for n, one in enumerate(rest, at) if one in ((process, ["dies"]), (process, ["restored"])) or (
+                one[0] == process and one[1][:2] == ["hook", "PostToolUse"]))  # fmt: skip
+            found = max(found, next(ends, END))
     return found
 
 

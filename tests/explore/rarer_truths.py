@@ -166,21 +166,14 @@ def replaced_unseen(words: Lines, text: str) -> Iterator[str]:
 
 
 def edited_beside(ended: Ended) -> Iterator[str]:
-    """Yield each edit that was let pass between the check of another session's write and the write: it has to wait.
-
-    Not so if the session's own formatter wrote during that check: its change looks like the other's write.
-    """
+    """Yield each edit that was let pass between the check of another session's write and the write: it has to wait."""
     for let, process in _at(ended.words, "let", "Edit"):
         asked = max(at for at, other in _at(ended.words, "asks") if other == process and at < let)
         for before, other in _at(ended.words, "let"):
             made = [at for at, one in _at(ended.words, "writes") if one == other and at > before][:1]
             is_long = ended.moments[let] - ended.moments[before] > WAIT_NS
             if other != process and before < asked and made and made[0] > let and not is_long:
-                begun = max(at for at, one in _at(ended.words, "asks") if one == other and at < before)
-                own_ends = [at for at, one in _at(ended.words, "hook", "PostToolUse") if one == process]
-                is_formatted = ended.roles[process] == "edits_formatted"
-                if not (is_formatted and any(begun < at < asked for at in own_ends)):
-                    yield f"{process} may edit the file while {other} is about to write it"
+                yield f"{process} may edit the file while {other} is about to write it"
 
 
 def removed_over(words: Lines) -> Iterator[str]:

@@ -7,6 +7,7 @@ same holds for removing a folder. A git command that discards a change must be d
 """
 
 import contextlib
+from unittest import mock
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -14,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.apart import EXACT, home_apart, without
 from support.sessions import mistakes
 from support.traced import Player, checkout, git
+from swarm_hook_core.traces import others
 from swarm_mcp.store import Store
 
 FILES = ("notes.md", "sub/deep.md")
@@ -32,6 +34,7 @@ class Traces(RuleBasedStateMachine):
         self._apart = contextlib.ExitStack()
         self.base = self._apart.enter_context(home_apart(SWARM_AUTO=self.level))
         self._apart.enter_context(without(*EXACT))
+        self._apart.enter_context(mock.patch.object(others, "OWN_NS", 0))  # no formatter follows
         self.work = checkout(self.base / "work", *FILES)
         self.players: list[Player] = []
         self.alive: list[bool] = []

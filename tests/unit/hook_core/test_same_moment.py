@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from support.altered import Limits, Listening
-from support.traced import Player, git
+from support.traced import Player, git, note
 
-from swarm_hook_core.traces import meetings, others, seen
+from swarm_hook_core.traces import meetings, others, seen, state_of
 from swarm_hook_core.traces.trail import Trail
 from swarm_mcp.store import Store
 
@@ -188,6 +188,75 @@ def test_an_edit_waits_until_a_write_that_was_let_pass_before_it_is_made(theirs,
     said = me.told(*patch_of(me))
     assert waited, "the edit was let pass while an overwrite of the file was still to come"
     assert notes.read_text() == "theirs\nbeta\n" and ("was changed by" in said or me.runtime == "claude-code")
+
+
+def written_at_waits(monkeypatch: pytest.MonkeyPatch, file: Path, text: str) -> list[float]:
+    """Have the file written at each wait for a write; return the waits."""
+    sleep, waited = time.sleep, list[float]()
+
+    def paused(seconds: float) -> None:
+        sleep(seconds)
+        if seconds == meetings.PAUSE:
+            waited.append(seconds)
+            file.write_text(text)
+
+    monkeypatch.setattr(meetings.time, "sleep", paused)
+    return waited
+
+
+@pytest.fixture
+def closely(limits: Limits) -> None:
+    """All calls follow closely, however slow the machine is."""
+    for module in (seen, others):
+        limits(module, OWN_NS=1 << 60)
+    limits(meetings, WAIT_SECONDS=60)
+
+
+@pytest.mark.parametrize("whose", ["its own", "a third's"])
+@pytest.mark.usefixtures("closely")
+def test_a_formatter_s_change_is_no_write_of_another_session(
+    whose: str, me: Player, peer: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes between the check of the other's edit and that edit."""
+    notes, writer = me.folder / "notes.md", me
+    if whose != "its own":
+        writer = at_work(Player("codex", me.folder))
+    assert writer.edits("notes.md", "beta", "MINE") == ""
+    assert "was changed by" in peer.will_put("notes.md", "PEER\nMINE\ngamma\n")
+    notes.write_text("alpha\n    MINE\ngamma\n")
+    waited = written_at_waits(monkeypatch, notes, "PEER\n    MINE\ngamma\n")
+    assert "was changed by" in me.told(*edit_of(me, "notes.md"))
+    assert waited, "the edit was let pass while another one of the file was still to come"
+
+
+def test_a_write_is_awaited_also_if_a_later_call_is_checked_meanwhile(
+    me: Player, peer: Player, monkeypatch: pytest.MonkeyPatch, limits: Limits
+) -> None:
+    """The later one waits for this one; the earlier one does not."""
+    limits(meetings, WAIT_SECONDS=60)
+    notes, third = me.folder / "notes.md", at_work(Player("codex", me.folder))
+    assert peer.will_put("notes.md", "PEER\nbeta\ngamma\n") == ""
+    waited = written_at_waits(monkeypatch, notes, "PEER\nbeta\ngamma\n")
+    later = third.session_id, str(me.folder), "will", str(notes)
+    meanwhile(monkeypatch, "leave", me, lambda: note(*later, time.time(), state_of(str(notes))))
+    assert "very moment" in me.told(*edit_of(me, "notes.md"))
+    assert waited
+
+
+@pytest.mark.parametrize("tool", ["edits", "writes"])
+@pytest.mark.usefixtures("closely")
+def test_an_edit_made_behind_an_own_one_is_not_awaited(
+    tool: str, me: Player, peer: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No formatter has changed the file: it is as the other's call leaves it, and no event need tell that call's end."""
+    waited = list[float]()
+    me.edits("notes.md", "beta", "MINE")
+    if tool == "edits":
+        peer.edits("notes.md", "alpha", "PEER")
+    else:
+        peer.writes("notes.md", "alpha\nMINE\nPEER\n")
+    monkeypatch.setattr(meetings.time, "sleep", waited.append)
+    assert "was changed by" in me.edits("notes.md", "MINE", "AGAIN") and meetings.PAUSE not in waited
 
 
 def test_who_waits_reads_no_journal_again_that_has_not_changed(me, peer, limits: Limits, listening: Listening) -> None:

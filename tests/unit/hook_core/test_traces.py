@@ -372,8 +372,11 @@ def test_a_link_is_looked_at_through_itself(me: Player, peer: Player) -> None:
     assert me.runs("cat link") == "" == me.runs("rm link")
 
 
-def test_a_text_that_keeps_the_other_s_lines_is_let_pass_without_a_look(work: Path, me: Player, peer: Player) -> None:
+def test_a_text_that_keeps_the_other_s_lines_is_let_pass_without_a_look(
+    work: Path, me: Player, peer: Player, limits: Limits
+) -> None:
     """Its session may have read the file with a tool of its client's that no hook tells of."""
+    limits(meetings, WAIT_SECONDS=0)  # for the ends of commands
     me.runs("true")
     peer.edits("notes.md", "beta", "PEER")
     assert me.writes("notes.md", "alpha\nmine\n").startswith("denied: ")
