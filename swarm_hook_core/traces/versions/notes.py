@@ -8,8 +8,9 @@ but for `Notes.rounds`.
 from __future__ import annotations
 
 import os
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -121,19 +122,22 @@ class JournalNotes:
         self.data = data
         self.owner = journal.owner_of(data)
         self.ends = Ends()
-        self._of_file: dict[bytes, list[bytes]] = {}
-        self._of_kind: dict[str, list[bytes]] = {kind: [] for kind in _MANY}
+        # Places of lines: the lines themselves would take several times the room of a long journal.
+        self._of_file: dict[bytes, array[int]] = {}
+        self._of_kind = {kind: array("q") for kind in _MANY}
         self._parsed: dict[str, list[Entry]] = {}  # results of `of_kind`
         self._last: tuple[str, list[Entry]] = ("", [])  # the file asked about last, and its entries
         self.inputs = Inputs(place, name)
         self._reading = Reading(None, real_paths())
         self._commands = UnreadCommands(data, self._reading, most_files=None)
-        of_kind = {kind.encode(): lines for kind, lines in self._of_kind.items()}
-        for words, raw in journal.heads(self.data):
-            self.ends.add(words)
-            if words[1] in of_kind:
-                of_kind[words[1]].append(raw)
-            self._of_file.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], []).append(raw)
+        of_kind, place = {kind.encode(): places for kind, places in self._of_kind.items()}, 0
+        for raw in data.split(b"\n"):
+            if words := journal.head_of(raw):
+                self.ends.add(words)
+                if words[1] in of_kind:
+                    of_kind[words[1]].append(place)
+                self._of_file.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], array("q")).append(place)
+            place += len(raw) + 1
         self.ends.sort()
 
     @cached_property
@@ -144,14 +148,18 @@ class JournalNotes:
     def of_file(self, path: str, kinds: Collection[str]) -> Iterator[Entry]:
         """Return the entries of these kinds about the path with this key, the newest first."""
         if self._last[0] != path:  # the questions about one file come together
-            self._last = path, list(journal.entries(reversed(self._of_file.get(escaped(path), []))))
+            self._last = path, self._at(self._of_file.get(escaped(path), ()))
         return (entry for entry in self._last[1] if entry.kind in kinds)
 
     def of_kind(self, kind: str) -> list[Entry]:
         """Return the entries of one of the kinds ``kept``, ``ran``, ``runs``, ``clears``, the newest first."""
         if kind not in self._parsed:
-            self._parsed[kind] = list(journal.entries(reversed(self._of_kind[kind])))
+            self._parsed[kind] = self._at(self._of_kind[kind])
         return self._parsed[kind]
+
+    def _at(self, places: Sequence[int]) -> list[Entry]:
+        found = (journal.entry_around(self.data, place) for place in reversed(places))
+        return [entry for entry in found if entry is not None]
 
     def commands_that_wrote(self, path: str) -> list[Entry]:
         """Return the unparsed commands that wrote the file at `path`. Parsing has a time of its own for each file."""
@@ -179,7 +187,8 @@ class PlaceNotes:
             (name, entry.at_ns) for name, noted in self.journals.items() for entry in noted.of_kind("kept")
         }
         self._base = base = kept_dir(place)
-        self._names = {name: sorted(names_in(os.path.join(base, name))) for name in names_in(base)}  # of versions
+        # The names of versions by session, each between two slashes: there may be many thousands.
+        self._names = {name: "/".join(["", *names_in(os.path.join(base, name)), ""]) for name in names_in(base)}
         self._kept: dict[str, tuple[list[int], list[tuple[str, Version]]]] = {}
 
     @cached_property
@@ -213,11 +222,8 @@ class PlaceNotes:
         """Return the versions of the file as ``stored.versions_of``, also half and missing copies, the oldest first."""
         found, first = [], version_name(path)
         for name, names in self._names.items():
-            for at in range(bisect_left(names, first), len(names)):
-                if not names[at].startswith(first):
-                    break
-                if is_of(names[at], first):
-                    found.append(found_at(f"{self._base}/{name}/{names[at]}"))
+            own = sorted(one for one in _beginning(names, first) if is_of(one, first))
+            found += [found_at(f"{self._base}/{name}/{one}") for one in own]
         return sorted((one for one in found if one is not None and not one.is_lost), key=lambda one: one.at_ns)
 
     def kept_between(self, name: str, since_ns: int, until_ns: int) -> list[tuple[str, Version]]:
@@ -257,6 +263,15 @@ class Notes:
             if place.is_current():
                 return
             self._places.pop(place.place, None)
+
+
+def _beginning(names: str, first: str) -> Iterator[str]:
+    """Yield those of the names between slashes that begin with `first`."""
+    place = names.find("/" + first)
+    while place >= 0:
+        end = names.find("/", place + 1)
+        yield names[place + 1 : end]
+        place = names.find("/" + first, end)
 
 
 def _first_after(times: list[int], at_ns: int) -> float:
