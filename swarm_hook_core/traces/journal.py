@@ -271,11 +271,11 @@ def _first(data: bytes) -> Entry | None:
     """Return the Entry of the first line, or None."""
     start = data.find(b" session ")
     if start >= 0:
-        return entry_around(data, start)
+        return _entry_around(data, start)
     return None
 
 
-def entry_around(data: bytes, place: int) -> Entry | None:
+def _entry_around(data: bytes, place: int) -> Entry | None:
     """Return the Entry of the line around index `place`, or None for a torn line."""
     begin, close = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
     return next(entries([data[begin : close if close >= 0 else len(data)]]), None)
@@ -285,14 +285,9 @@ def heads(data: bytes, newest_first: bool = False) -> Iterator[tuple[list[bytes]
     """Yield ``(four words of the head, line)`` of the entries in `data` that are not torn."""
     lines = data.split(b"\n")
     for raw in reversed(lines) if newest_first else lines:
-        if words := head_of(raw):
+        words = raw.partition(b"\0")[0].split(b" ")
+        if len(words) == 4 and words[0].isdigit():
             yield words, raw
-
-
-def head_of(raw: bytes) -> list[bytes]:
-    """Return the four words of the head of a line, none of a torn one."""
-    words = raw.partition(b"\0")[0].split(b" ")
-    return words if len(words) == 4 and words[0].isdigit() else []
 
 
 def entries(lines: Iterable[bytes]) -> Iterator[Entry]:
@@ -348,7 +343,7 @@ def newest_first(data: bytes, key: str, kinds: Collection[str]) -> Iterator[Entr
             return
         after = data[found + len(wanted) : found + len(wanted) + 1]
         if after in (b"\n", b"\0"):
-            entry = entry_around(data, found)
+            entry = _entry_around(data, found)
             if entry is not None and entry.kind in kinds and entry.key == key:
                 yield entry
         end = found
@@ -358,7 +353,7 @@ def newest_of(data: bytes, kind: str) -> Iterator[Entry]:
     """Yield all entries of this kind, the newest first."""
     mark, end = f" {kind} ".encode(), len(data)
     while (found := data.rfind(mark, 0, end)) >= 0:
-        entry = entry_around(data, found)
+        entry = _entry_around(data, found)
         if entry is not None and entry.kind == kind:
             yield entry
         end = data.rfind(b"\n", 0, found) + 1

@@ -12,7 +12,8 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from swarm_hook_core.paths import keys_for, real_paths
 from swarm_hook_core.traces import (
@@ -118,6 +119,8 @@ class JournalNotes:
     """
 
     def __init__(self, place: str, name: str, data: bytes):
+        if not data.endswith(b"\n"):
+            data += b"\n"  # the last line may be torn
         self.name = name
         self.data = data
         self.owner = journal.owner_of(data)
@@ -130,14 +133,16 @@ class JournalNotes:
         self.inputs = Inputs(place, name)
         self._reading = Reading(None, real_paths())
         self._commands = UnreadCommands(data, self._reading, most_files=None)
-        of_kind, place = {kind.encode(): places for kind, places in self._of_kind.items()}, 0
+        of_kind, begin = {kind.encode(): places for kind, places in self._of_kind.items()}, 0
         for raw in data.split(b"\n"):
-            if words := journal.head_of(raw):
+            head, _, rest = raw.partition(b"\0")
+            words = head.split(b" ")
+            if len(words) == 4 and words[0].isdigit():  # else torn
                 self.ends.add(words)
                 if words[1] in of_kind:
-                    of_kind[words[1]].append(place)
-                self._of_file.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], array("q")).append(place)
-            place += len(raw) + 1
+                    of_kind[words[1]].append(begin)
+                self._of_file.setdefault(rest.partition(b"\0")[0], array("q")).append(begin)
+            begin += len(raw) + 1
         self.ends.sort()
 
     @cached_property
@@ -158,8 +163,8 @@ class JournalNotes:
         return self._parsed[kind]
 
     def _at(self, places: Sequence[int]) -> list[Entry]:
-        found = (journal.entry_around(self.data, place) for place in reversed(places))
-        return [entry for entry in found if entry is not None]
+        lines = (self.data[place : self.data.index(b"\n", place)] for place in reversed(places))
+        return list(journal.entries(lines))
 
     def commands_that_wrote(self, path: str) -> list[Entry]:
         """Return the unparsed commands that wrote the file at `path`. Parsing has a time of its own for each file."""
@@ -167,6 +172,20 @@ class JournalNotes:
             return []
         self._reading.begin_anew()
         return self._commands.that_wrote(keys_for(path, "/", self._reading.real))
+
+
+class _Names(Sequence[str]):
+    """The names of files, sorted: many thousands, in one piece."""
+
+    def __init__(self, names: Iterable[str]):
+        found = sorted(names)
+        self._places, self._text = array("q", accumulate(map(len, found), initial=0)), "".join(found)
+
+    def __len__(self) -> int:
+        return len(self._places) - 1
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._text[self._places[at] : self._places[at + 1]]
 
 
 class PlaceNotes:
@@ -187,8 +206,7 @@ class PlaceNotes:
             (name, entry.at_ns) for name, noted in self.journals.items() for entry in noted.of_kind("kept")
         }
         self._base = base = kept_dir(place)
-        # The names of versions by session, each between two slashes: there may be many thousands.
-        self._names = {name: "/".join(["", *names_in(os.path.join(base, name)), ""]) for name in names_in(base)}
+        self._names = {name: _Names(names_in(os.path.join(base, name))) for name in names_in(base)}  # of versions
         self._kept: dict[str, tuple[list[int], list[tuple[str, Version]]]] = {}
 
     @cached_property
@@ -222,8 +240,11 @@ class PlaceNotes:
         """Return the versions of the file as ``stored.versions_of``, also half and missing copies, the oldest first."""
         found, first = [], version_name(path)
         for name, names in self._names.items():
-            own = sorted(one for one in _beginning(names, first) if is_of(one, first))
-            found += [found_at(f"{self._base}/{name}/{one}") for one in own]
+            for at in range(bisect_left(names, first), len(names)):
+                if not names[at].startswith(first):
+                    break
+                if is_of(names[at], first):
+                    found.append(found_at(f"{self._base}/{name}/{names[at]}"))
         return sorted((one for one in found if one is not None and not one.is_lost), key=lambda one: one.at_ns)
 
     def kept_between(self, name: str, since_ns: int, until_ns: int) -> list[tuple[str, Version]]:
@@ -263,15 +284,6 @@ class Notes:
             if place.is_current():
                 return
             self._places.pop(place.place, None)
-
-
-def _beginning(names: str, first: str) -> Iterator[str]:
-    """Yield those of the names between slashes that begin with `first`."""
-    place = names.find("/" + first)
-    while place >= 0:
-        end = names.find("/", place + 1)
-        yield names[place + 1 : end]
-        place = names.find("/" + first, end)
 
 
 def _first_after(times: list[int], at_ns: int) -> float:
