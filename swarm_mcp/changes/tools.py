@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from typing import Any
 
@@ -14,6 +13,7 @@ from swarm_mcp.changes.undoing import Undoing, patch_of, turn_began
 from swarm_mcp.cli.commands.log import since_when
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.folders import file_of
+from swarm_mcp.installation import coordinator_command
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, flag, number, text, texts
 
 # The tool that commits the calling session's changes alone.
@@ -105,7 +105,7 @@ async def _try_tool(call: WaitingCall, arguments: dict[str, Any]) -> Answer:
 
     row = await call.run(lambda now: now.member())
     folder = os.path.join(row.directory, arguments.get("folder", ""))
-    words = [sys.executable, "-m", "swarm_mcp", "try", "--as", row.id, "--json"]
+    words = [*coordinator_command(), "try", "--as", row.id, "--json"]
     if arguments["whose"]:
         words.append("--whose")
     else:

@@ -38,8 +38,8 @@ def _pause() -> list[Any]:
     """A call lasts until its session's next call, while its model thinks."""
     act_of = notes._act
 
-    def longer(noted: notes.JournalNotes, entry: Any, looks: Any) -> notes.Act:
-        act = act_of(noted, entry, looks)
+    def longer(noted: notes.JournalNotes, entry: Any, *given: Any) -> notes.Act:
+        act = act_of(noted, entry, *given)
         act.end_ns = act.late_ns = noted.ends.next_of(entry)
         return act
 

@@ -8,10 +8,12 @@ but for `Notes.rounds`.
 from __future__ import annotations
 
 import os
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from swarm_hook_core.paths import keys_for, real_paths
 from swarm_hook_core.traces import (
@@ -117,23 +119,30 @@ class JournalNotes:
     """
 
     def __init__(self, place: str, name: str, data: bytes):
+        if not data.endswith(b"\n"):
+            data += b"\n"  # the last line may be torn
         self.name = name
         self.data = data
         self.owner = journal.owner_of(data)
         self.ends = Ends()
-        self._of_file: dict[bytes, list[bytes]] = {}
-        self._of_kind: dict[str, list[bytes]] = {kind: [] for kind in _MANY}
+        # Places of lines: the lines themselves would take several times the room of a long journal.
+        self._of_file: dict[bytes, array[int]] = {}
+        self._of_kind = {kind: array("q") for kind in _MANY}
         self._parsed: dict[str, list[Entry]] = {}  # results of `of_kind`
         self._last: tuple[str, list[Entry]] = ("", [])  # the file asked about last, and its entries
         self.inputs = Inputs(place, name)
         self._reading = Reading(None, real_paths())
         self._commands = UnreadCommands(data, self._reading, most_files=None)
-        of_kind = {kind.encode(): lines for kind, lines in self._of_kind.items()}
-        for words, raw in journal.heads(self.data):
-            self.ends.add(words)
-            if words[1] in of_kind:
-                of_kind[words[1]].append(raw)
-            self._of_file.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], []).append(raw)
+        of_kind, begin = {kind.encode(): places for kind, places in self._of_kind.items()}, 0
+        for raw in data.split(b"\n"):
+            head, _, rest = raw.partition(b"\0")
+            words = head.split(b" ")
+            if len(words) == 4 and words[0].isdigit():  # else torn
+                self.ends.add(words)
+                if words[1] in of_kind:
+                    of_kind[words[1]].append(begin)
+                self._of_file.setdefault(rest.partition(b"\0")[0], array("q")).append(begin)
+            begin += len(raw) + 1
         self.ends.sort()
 
     @cached_property
@@ -144,14 +153,18 @@ class JournalNotes:
     def of_file(self, path: str, kinds: Collection[str]) -> Iterator[Entry]:
         """Return the entries of these kinds about the path with this key, the newest first."""
         if self._last[0] != path:  # the questions about one file come together
-            self._last = path, list(journal.entries(reversed(self._of_file.get(escaped(path), []))))
+            self._last = path, self._at(self._of_file.get(escaped(path), ()))
         return (entry for entry in self._last[1] if entry.kind in kinds)
 
     def of_kind(self, kind: str) -> list[Entry]:
         """Return the entries of one of the kinds ``kept``, ``ran``, ``runs``, ``clears``, the newest first."""
         if kind not in self._parsed:
-            self._parsed[kind] = list(journal.entries(reversed(self._of_kind[kind])))
+            self._parsed[kind] = self._at(self._of_kind[kind])
         return self._parsed[kind]
+
+    def _at(self, places: Sequence[int]) -> list[Entry]:
+        lines = (self.data[place : self.data.index(b"\n", place)] for place in reversed(places))
+        return list(journal.entries(lines))
 
     def commands_that_wrote(self, path: str) -> list[Entry]:
         """Return the unparsed commands that wrote the file at `path`. Parsing has a time of its own for each file."""
@@ -159,6 +172,20 @@ class JournalNotes:
             return []
         self._reading.begin_anew()
         return self._commands.that_wrote(keys_for(path, "/", self._reading.real))
+
+
+class _Names(Sequence[str]):
+    """The names of files, sorted: many thousands, in one piece."""
+
+    def __init__(self, names: Iterable[str]):
+        found = sorted(names)
+        self._places, self._text = array("q", accumulate(map(len, found), initial=0)), "".join(found)
+
+    def __len__(self) -> int:
+        return len(self._places) - 1
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._text[self._places[at] : self._places[at + 1]]
 
 
 class PlaceNotes:
@@ -179,7 +206,7 @@ class PlaceNotes:
             (name, entry.at_ns) for name, noted in self.journals.items() for entry in noted.of_kind("kept")
         }
         self._base = base = kept_dir(place)
-        self._names = {name: sorted(names_in(os.path.join(base, name))) for name in names_in(base)}  # of versions
+        self._names = {name: _Names(names_in(os.path.join(base, name))) for name in names_in(base)}  # of versions
         self._kept: dict[str, tuple[list[int], list[tuple[str, Version]]]] = {}
 
     @cached_property

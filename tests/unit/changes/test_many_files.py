@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,16 +15,18 @@ import pytest
 from support.many_files import ManyFiles
 from support.world import World
 
-from swarm_hook_core import repository
+from swarm_hook_core import repository, traces
 from swarm_hook_core.shell.programs.git import uncommitted
 from swarm_hook_core.stakes import sweeps
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import file_changes
+from swarm_hook_core.traces.versions import notes
 from swarm_mcp.changes.commit.git import Git
 from swarm_mcp.store.database import Transaction
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
 FEW, MANY = 40, 80
+TIMES = 32 + 3 * 8  # bytes of the time of an entry, in three lists
 
 
 @contextmanager
@@ -92,6 +95,26 @@ def test_each_question_reads_and_asks_as_often_about_twice_as_many_files(tmp_pat
 
 
 @pytest.mark.sampled
+def test_what_is_noted_takes_little_more_room_than_it_is_long(tmp_path: Path) -> None:
+    # In many small pieces it would leave a checker's memory full of holes.
+    place = traces.place_of(str(World(tmp_path, "notes.md").repo))
+    lines = [traces.entry(number, "wrote", "-", "Edit", f"/repo/{number % 50}.py", "state") for number in range(20_000)]
+    traces.append(os.path.join(place, "codex.peer"), lines, lambda: traces.first_line("codex", "peer", "/repo"))
+    versions = Path(traces.kept_dir(place), "codex.peer")
+    versions.mkdir(parents=True)
+    for number in range(2000):
+        (versions / f"{traces.version_name('/repo/1.py')}{number}").touch()
+    length = sum(map(len, lines)) + sum(map(len, os.listdir(versions)))
+    tracemalloc.start()
+    try:
+        noted = notes.PlaceNotes(place)
+        room, _most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(list(noted.journals["codex.peer"].of_file("/repo/7.py", ("wrote",)))) == 400
+    assert room < 2 * length + TIMES * len(lines), (room, length)
+
+
 @pytest.mark.parametrize("command", ["git checkout .", "git stash", "git add -A"])
 def test_a_refusal_compares_the_first_of_very_many_files_alone(tmp_path: Path, monkeypatch, command: str) -> None:
     monkeypatch.setattr(file_changes, "LINES_SECONDS", 600.0)

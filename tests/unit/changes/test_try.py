@@ -19,6 +19,7 @@ import pytest
 from support.commits import hook
 from support.files import files_at, folder_at, text_at
 from support.fixtures import wait_for
+from support.serving import Server
 from support.world import Agent, World, git
 
 from swarm_hook_core.repository import tree_over
@@ -130,6 +131,15 @@ def test_a_build_may_remove_its_folders_and_make_them_anew(world: World, way: st
     assert tried(world, code="cd build && find . -type f")["output"] == "./anew/new\n"
     tried(world, code="rm -r build && mkdir build && echo all > build/new")
     assert tried(world, code="cd build && find . -type f")["output"] == "./new\n"
+
+
+def test_the_tool_runs_this_installation(world: World) -> None:
+    # The checkout may have a package of the same name.
+    world.write("swarm_mcp/__main__.py", "print('another program')\n")
+    with Server(world.ground) as server:
+        server.ask("tools/call", {"name": "register", "arguments": {"directory": str(world.repo)}})
+        found = server.ask("tools/call", {"name": "try", "arguments": {"command": "cat notes.md"}})
+    assert found["structuredContent"]["output"].split() == ["alpha", "beta", "gamma"]
 
 
 def test_a_file_with_another_content_than_at_the_last_try_gets_another_second(world: World, way: str) -> None:

@@ -83,7 +83,8 @@ def test_every_tool_answers_the_sdks_client(ground: Ground, mode: str):
                 ("pause_task", {"task_id": three}, "no worker"),
                 ("resume_task", {"task_id": three}, "no worker"),
                 ("commit", {"message": "mine"}, "git"),
-                ("undo", {}, "files"),
+                ("undo", {}, "git"),
+                ("try", {"command": "true"}, "git"),
             )
             for tool, arguments, word in about_locks:
                 assert word in (await call(tool, **arguments)).content[0].text, tool

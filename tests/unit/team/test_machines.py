@@ -150,7 +150,7 @@ def test_top_has_a_line_for_them_which_begins_with_those_that_are_away(played, m
             return ""
 
     shown = Reader(played.ground.scope, Args()).read(Wish())
-    assert shown.machines == (
+    assert shown.news == (
         "team example.org/app fresh, its server answers in 4 ms; ci silent for 3 min, 20 changes behind, box ended"
         " 60 s ago, laptop there, 3 changes behind"
     )
