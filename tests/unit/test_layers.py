@@ -56,7 +56,9 @@ INTEGRATIONS = ROOT / "integrations"
 
 
 SCRIPTS = [path for path in sorted(INTEGRATIONS.rglob("hooks/*.py")) if "hs" not in path.parts]
-STARTED_WITH = {"__future__", "swarm_hook_core", "runtime", "launch", "relay", "os", "sys", "typing", "collections"}
+STARTED_WITH = {
+    "__future__", "swarm_hook_core", "runtime", "launch", "relay", "gc", "os", "sys", "typing", "collections",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
