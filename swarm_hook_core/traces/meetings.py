@@ -208,7 +208,7 @@ class Meetings:
 
         def find() -> tuple[Trace, str] | None:
             for theirs in self.journals.of_others(place):
-                for entry in endings.commits_around(resolved, theirs.data, self._now):
+                for entry in endings.commits_around(resolved, theirs.rare, self._now):
                     if (trace := theirs.trace(resolved, entry)) is not None:
                         return trace, entry.text
             return None

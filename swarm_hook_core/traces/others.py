@@ -215,11 +215,12 @@ class Trace(NamedTuple):
 class OthersJournal:
     """Another session's journal with the entries `data`, for one call.
 
-    `commands`: those that were not parsed; `reader`: the store's LockReader; `name`: the journal's file name.
+    `commands`: those that were not parsed; `rare`: `data`, or nothing (``journal.rare``); `reader`: the store's
+    LockReader; `name`: the journal's file name.
     `kin`: words for the owner if it is the main thread, or an agent, of the session that makes the call.
     """
 
-    __slots__ = ("data", "name", "commands", "_reader", "_now", "_asked", "_lines",
+    __slots__ = ("data", "rare", "name", "commands", "_reader", "_now", "_asked", "_lines",
                  "_writer", "_purpose", "_clearings", "kin")  # fmt: skip
 
     def __init__(self, data: bytes, reading: Reading, reader: LockReader, now: float, name: str = "",
@@ -227,7 +228,8 @@ class OthersJournal:
         self.data = data
         self.kin = kin
         self.name = name
-        self.commands = UnreadCommands(data, reading)
+        self.rare = journal.rare(data)
+        self.commands = UnreadCommands(self.rare, reading)
         self._reader = reader
         self._now = now
         self._asked = 0  # files so far
@@ -311,10 +313,10 @@ class OthersJournal:
 
     def _cleared_since(self, since_ns: int) -> list[tuple[Entry, str, str]]:
         found = []
-        for entry in journal.newest_of(self.data, "clears"):
+        for entry in journal.newest_of(self.rare, "clears"):
             if entry.at_ns < since_ns:
                 break
-            last = journal.newest(self.data, entry.key, ("clears", "spares"))
+            last = journal.newest(self.rare, entry.key, ("clears", "spares"))
             if last is not None and last.kind == "clears":
                 found.append((last, last.text, last.key))
         return found + self.commands.cleared_since(since_ns)
@@ -340,18 +342,18 @@ class OthersJournal:
 
     def far_on(self, keys: list[str]) -> Trace | None:
         """Return the Trace of a write of the file with these keys on another machine, or None."""
-        if not journal.has_kind(self.data, b"far"):
+        if not journal.has_kind(self.rare, b"far"):
             return None
-        found = [entry for key in keys if (entry := journal.newest(self.data, key, ("far",)))]
+        found = [entry for key in keys if (entry := journal.newest(self.rare, key, ("far",)))]
         if found:
             return self.trace(keys[0], found[0])
         return None
 
     def far_below(self, root: str) -> list[Trace]:
         """Return the Traces of writes on other machines at and below absolute `root`."""
-        if not journal.has_kind(self.data, b"far"):
+        if not journal.has_kind(self.rare, b"far"):
             return []
-        entries = journal.entries_below(self.data, root, ("far",))
+        entries = journal.entries_below(self.rare, root, ("far",))
         return [trace for entry in entries if entry.key.startswith("/") and (trace := self.trace(entry.key, entry))]
 
     def is_pending(self, path: str, newest: Entry, alike: Callable[[Entry], bool] | None = None) -> bool:
