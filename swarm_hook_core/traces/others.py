@@ -8,10 +8,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple
 
 from swarm_hook_core.lookup import SOME_AGENT, Held, LockReader
-from swarm_hook_core.naming import agent_name
 from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.process import departed, host_id
 from swarm_hook_core.state import NotOrdinary, is_at, lock_alone, open_in_private, read_all, read_private, write_all
@@ -25,7 +23,6 @@ from swarm_hook_core.traces import (
     others_in,
     seen,
     state_of,
-    transcript,
 )
 from swarm_hook_core.traces import entry as new_entry
 from swarm_hook_core.traces.journal import Entry
@@ -100,6 +97,8 @@ class Siblings:
         start = ""
         if not self._began_ns:
             start = "your "
+        from swarm_hook_core.naming import agent_name
+
         return f"{start}{agent_name(agent.decode('ascii', 'replace'))} of this session"
 
 
@@ -196,20 +195,26 @@ FEW_FILES = 16  # files searched for one by one; for more, the journal's writes 
 WRITES = ("wrote", "will", "wont")  # kinds of entries about the writing of a file
 
 
-class Trace(NamedTuple):
+class Trace:
     """A fresh trace on the file at `path`. `held`: its session, time and purpose, as ``wording`` takes them.
 
     `is_pending`: the write may not have reached the disk, so git does not know it. `is_checked`: the call is still
     being checked. `journal`: the file name of the journal.
     """
 
-    path: str
-    held: Held
-    at_ns: int
-    tool: str
-    is_pending: bool = False
-    is_checked: bool = False
-    journal: str = ""
+    __slots__ = ("path", "held", "at_ns", "tool", "is_pending", "is_checked", "journal")
+
+    def __init__(
+        self, path: str, held: Held, at_ns: int, tool: str, is_pending: bool = False, is_checked: bool = False,
+        journal: str = "",
+    ):  # fmt: skip
+        self.path = path
+        self.held = held
+        self.at_ns = at_ns
+        self.tool = tool
+        self.is_pending = is_pending
+        self.is_checked = is_checked
+        self.journal = journal
 
 
 class OthersJournal:
@@ -375,7 +380,12 @@ class OthersJournal:
 
     def ended_ns(self, entry: Entry) -> int:
         """Return the end of the entry's call, by the journal or by the client (``transcript``); 0 if unknown."""
-        return seen.ended_ns(self.data, entry) or transcript.end_of(self.name, self.data, entry)
+        found = seen.ended_ns(self.data, entry)
+        if found:
+            return found
+        from swarm_hook_core.traces import transcript
+
+        return transcript.end_of(self.name, self.data, entry)
 
     def trace(self, path: str, entry: Entry, is_pending: bool = False) -> Trace | None:
         """Return the Trace of `entry`, a write of the file at `path`.

@@ -18,7 +18,7 @@ import json
 import os
 import time
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
@@ -252,11 +252,14 @@ def call_key(runtime: str, call: ToolCall) -> str:
     return digest_of(dumps(parts).encode("utf-8", "surrogatepass"))
 
 
-class Record(NamedTuple):
+class Record:
     """One watched call: its `facts` (as JSON), and the `path` of its record."""
 
-    path: str
-    facts: dict[str, Any]
+    __slots__ = ("path", "facts")
+
+    def __init__(self, path: str, facts: dict[str, Any]):
+        self.path = path
+        self.facts = facts
 
 
 def write(session_id: str, key: str, call_id: str, facts: dict[str, Any], now_ns: int) -> None:

@@ -160,6 +160,37 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
     assert mistakes() == []
 
 
+# The most modules of the core beside a peer at work, in a process of its own: Python's start is most of its time.
+MOST_IN_CHECK = {"Write": 32, "ls -la": 49, "git status": 54}
+MOST_AFTER = 20
+
+
+def modules_of_hook(event: str, payload: dict[str, object]) -> list[str]:
+    """Return the modules of ours in a hook's own process."""
+    script = str(INTEGRATIONS / "hook.py")
+    words = [sys.executable, *"-X importtime -E -s -S".split(), script, "claude-code", event, "alone"]
+    done = subprocess.run(words, input=json.dumps(payload), capture_output=True, text=True, check=True)
+    return [line.split("|")[2].strip() for line in done.stderr.splitlines() if "swarm_hook_core" in line]
+
+
+@pytest.mark.parametrize("what", MOST_IN_CHECK)
+def test_a_check_in_a_process_of_its_own_loads_what_its_call_needs(what: str, tmp_path: Path) -> None:
+    ready_store()
+    me, peer = new_session(), new_session()
+    for each in (me, peer):
+        start("claude-code", each, tmp_path)
+    assert write("claude-code", peer, tmp_path, tmp_path / "theirs").out == ""
+    (tmp_path / "theirs").write_text("x")
+    call = write_payload("claude-code", me, tmp_path, str(tmp_path / "mine"))
+    if what != "Write":
+        call = {**call, "tool_name": "Bash", "tool_input": {"command": what}}
+    loaded = modules_of_hook("pre_tool_use", call)
+    assert 20 < len(loaded) <= MOST_IN_CHECK[what], loaded
+    loaded = modules_of_hook("post_tool_use", {**call, "hook_event_name": "PostToolUse", "tool_response": {}})
+    assert 10 < len(loaded) <= MOST_AFTER, loaded
+    assert mistakes() == []
+
+
 # The most modules of ours in a short command.
 MOST_IN_COMMAND = {"locks": 68, "status": 95, "lock f --detach --ttl 60": 107}  # with a cleaning that is due
 
