@@ -3,8 +3,11 @@
 Scripts run through hook.py (CLIENT EVENT), or alone (.../CLIENT/hooks/EVENT.py).
 """
 
+import gc
 import os
 import sys
+
+gc.disable()  # the search for garbage was a twentieth of a hook's time, and a hook ends soon
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 

@@ -12,7 +12,6 @@ from swarm_hook_core import process, state
 from swarm_hook_core.config import ALLOWED, BESIDE, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall, Verdict, answer, run, session_event, tool_call
 from swarm_hook_core.lookup import FirstLook, LockReader, Session
-from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import has_plans, has_settings, is_awaited, is_watching, local_store, state_dir
 
 TYPE_CHECKING = False
@@ -53,7 +52,11 @@ class HookCore:
     def store_reader(self) -> LockReader:
         """Return a reader of this machine's store: of the file that the registrar has open, if it has one."""
         opened: LockReader | None = self.registrar.reader()
-        return opened or StoreReader(local_store(), self.driver)
+        if opened:
+            return opened
+        from swarm_hook_core.lookup.sqlite import StoreReader
+
+        return StoreReader(local_store(), self.driver)
 
     def run_session_start_hook(self, stdin: IO[Any]) -> int:
         """Register the session and print its context."""

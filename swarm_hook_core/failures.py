@@ -12,26 +12,21 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import time
 
 from swarm_hook_core.config import RuntimeConfig
-from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.hooks import ToolCall, text_of
 from swarm_hook_core.lookup import LockReader, Session
-from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.repository import tree_over
 from swarm_hook_core.state import awaited_dir, local_store, open_in_private
 from swarm_hook_core.traces import journal, journal_name, state_of
 from swarm_hook_core.traces.endings import forget
-from swarm_hook_core.traces.trail import Trail, trail_of
-from swarm_hook_core.traces.transcript import exit_code
-from swarm_hook_core.untrusted_text import command, named, token
 from swarm_hook_core.watching.records import call_key, digest_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.stakes.owners import Stake
+    from swarm_hook_core.traces.trail import Trail
 
 KIND = "red"
 MOST_FILES = 500  # uncommitted files with an author looked up
@@ -53,14 +48,13 @@ CHECKS = {
 _APART = frozenset(("swarm-mcp", "docker", "docker-compose", "podman", "kubectl", "ssh", "git commit", "git push"))
 _PROSE = (".md", ".rst", ".adoc", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf")  # what no build reads
 # A client's words about the exit code, where its hook gets the whole answer to the model as text.
-_CODE = re.compile(r"exit(?:ed)?(?: with)?(?: exit)? code:? (\d+)", re.IGNORECASE)
+_CODE = r"(?i)exit(?:ed)?(?: with)?(?: exit)? code:? (\d+)"
 # Lines of tests and builds that have failed, for a pipeline: its exit code is that of its last program.
-_FAILED = re.compile(
-    r"^(?:FAIL(?:ED|URE)?|ERROR|E )\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|\berror(?:\[\w+\]| TS\d+)?:"
-    r"|\*\*\* .*\bError \d|\bBUILD FAIL|^Traceback \(most recent",
-    re.MULTILINE,
+_FAILED = (
+    r"(?m)^(?:FAIL(?:ED|URE)?|ERROR|E )\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|\berror(?:\[\w+\]| TS\d+)?:"
+    r"|\*\*\* .*\bError \d|\bBUILD FAIL|^Traceback \(most recent"
 )
-_SIGNS = re.compile(r"[;&|<>()$`*?\[\]{}~#!\\\n'\"]|^\w+=")  # of a command that takes a shell
+_SIGNS = r"[;&|<>()$`*?\[\]{}~#!\\\n'\"]|^\w+="  # of a command that takes a shell
 
 
 def mark(config: RuntimeConfig, call: ToolCall) -> str:
@@ -76,14 +70,16 @@ def expect(config: RuntimeConfig, call: ToolCall) -> None:
 
 def words_after(core: HookCore, call: ToolCall) -> str:
     """Return the line about a test or a build that has failed beside others' uncommitted lines, mostly ""."""
-
     path = mark(core.config, call)
     if not call.session_id or not os.path.lexists(path):
         return ""
     forget(path)
-    output = _output_of(call)
+    output = text_of(call.response)
     if call.goes_on or not _has_failed(core.config, call, output):
         return ""
+    from swarm_hook_core.lookup.sqlite import StoreReader
+    from swarm_hook_core.traces.trail import trail_of
+
     trail = trail_of(core.config, call)
     file = local_store()
     ends = _ends_that_matter(call)
@@ -128,11 +124,11 @@ def _has_failed(config: RuntimeConfig, call: ToolCall, output: str) -> bool:
         code = _code_in_log(call)
     elif isinstance(call.response, dict):
         code = call.response.get("exit_code", call.response.get("exitCode"))
-    if code is None and (found := _CODE.search(output)) and not _is_plain(call):
+    if code is None and (found := re.search(_CODE, output)) and not _is_plain(call):
         code = int(found[1])
     if code:
         return True
-    return "|" in _text_of(call) and _FAILED.search(output) is not None
+    return "|" in _text_of(call) and re.search(_FAILED, output) is not None
 
 
 def _is_plain(call: ToolCall) -> bool:
@@ -141,13 +137,9 @@ def _is_plain(call: ToolCall) -> bool:
 
 
 def _code_in_log(call: ToolCall) -> int | None:
+    from swarm_hook_core.traces.transcript import exit_code
+
     return exit_code(call.transcript, call.session_id, call.agent, call.id)
-
-
-def _output_of(call: ToolCall) -> str:
-    from swarm_hook_core.kernel.planning import text_of
-
-    return text_of(call.response)
 
 
 def _text_of(call: ToolCall) -> str:
@@ -160,6 +152,8 @@ def _text_of(call: ToolCall) -> str:
 
 
 def _words(trail: Trail, reader: LockReader, session: Session, ends: tuple[str, ...], output: str) -> str:
+    from swarm_hook_core.repository import tree_over
+    from swarm_hook_core.untrusted_text import command, named
     from swarm_hook_core.wording import and_more
 
     call = trail.call
@@ -197,6 +191,7 @@ def _others(trail: Trail, reader: LockReader, session: Session, top: str) -> lis
     from swarm_hook_core.git_repository import NoAnswer
     from swarm_hook_core.stakes.owners import Authors, Changed, Stake
     from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.untrusted_text import token
     from swarm_hook_core.wording import holder
 
     try:
@@ -226,7 +221,9 @@ def _can_matter(name: str, ends: tuple[str, ...]) -> bool:
 def _again(text: str) -> str:
     """Return a command as `swarm-mcp try` takes it."""
     text = text.strip()
-    if _SIGNS.search(text):
+    if re.search(_SIGNS, text):
+        import shlex
+
         text = f"sh -c {shlex.quote(text)}"
     if len(text) > LONGEST:
         return "COMMAND"

@@ -98,6 +98,17 @@ class ToolCall(SessionEvent):
         return self.folder
 
 
+def text_of(response: object, levels: int = 4) -> str:
+    """Return all text in a client's report about a call's end."""
+    if isinstance(response, str):
+        return response
+    if levels and isinstance(response, dict):
+        response = list(response.values())
+    if levels and isinstance(response, list):
+        return "\n".join(text_of(one, levels - 1) for one in response)
+    return ""
+
+
 class Verdict:
     """The answer to a call.
 

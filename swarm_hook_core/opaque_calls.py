@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from typing import Any
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
@@ -32,6 +31,8 @@ def shell_text(tool: str, tool_input: object) -> str:
         # argv of a shell that is given its text, as older clients have it
         if len(command) == 3 and command[1] in ("-c", "-lc"):
             return str(command[2])
+        import shlex
+
         return shlex.join(command)
     if isinstance(command, str):
         return command
@@ -82,7 +83,7 @@ def effects_of(call: ToolCall) -> Effects | None:
 
 # Several commands of one call, which a client runs at the same time and each by itself, as one text for a shell.
 
-_HEREDOC = re.compile(r"""(?<!<)<<-?\s*(?:"([^"]+)"|'([^']+)'|([A-Za-z0-9_./-]+))""")
+_HEREDOC = r"""(?<!<)<<-?\s*(?:"([^"]+)"|'([^']+)'|([A-Za-z0-9_./-]+))"""
 
 
 def one_text(commands: list[Any]) -> str:
@@ -91,6 +92,8 @@ def one_text(commands: list[Any]) -> str:
     Texts from one that begins a heredoc to the one that ends it are a single command. Values of any other kind are left
     out.
     """
+    import shlex
+
     texts = []
     for command in _whole(commands):
         if isinstance(command, dict):
@@ -109,7 +112,7 @@ def _whole(commands: list[Any]) -> list[Any]:
     while rest:
         command = rest.pop(0)
         if isinstance(command, str):
-            begun = _HEREDOC.search(command)
+            begun = re.search(_HEREDOC, command)
         else:
             begun = None
         if begun:

@@ -21,8 +21,6 @@ from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup import FirstLook, Held, LockReader, Peers, Session
 from swarm_hook_core.lookup.glance import StoreGlance
-from swarm_hook_core.lookup.sqlite import StoreReader, whole
-from swarm_hook_core.repository import top_around
 from swarm_hook_core.state import has_turn_files, local_store, shares_locks
 from swarm_hook_core.traces import OFF
 from swarm_hook_core.traces.trail import Trail, trail_of
@@ -124,6 +122,8 @@ class _LateReader:
 
     def __getattr__(self, name: str) -> object:
         if self._whole is None:
+            from swarm_hook_core.lookup.sqlite import whole
+
             self._whole = whole(self._glance)
         return getattr(self._whole, name)
 
@@ -214,6 +214,8 @@ class Check:
                 if self.is_joined:
                     reader = self.reader
                 else:
+                    from swarm_hook_core.lookup.sqlite import StoreReader
+
                     reader = StoreReader(file, self.core.driver)
                 self._neighbours = head.neighbours(reader, self.config.runtime_name, self.call.session_id, time.time())
         return self._neighbours
@@ -364,6 +366,8 @@ class Check:
         root = (session or self.session).root
         if not root or os.access(root + "/.git", os.F_OK):
             return False
+        from swarm_hook_core.repository import top_around
+
         around = top_around(root)
         return bool(around) and top_around(self.call.folder + "/-") == around
 

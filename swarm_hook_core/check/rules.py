@@ -24,7 +24,6 @@ from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.hooks import ToolCall, Verdict, joined
 from swarm_hook_core.lookup import Held, Peers, Session
-from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.paths import all_keys, git_root, real_path
 from swarm_hook_core.state import (
     absolute_setting,
@@ -37,9 +36,8 @@ from swarm_hook_core.state import (
     shares_locks,
 )
 from swarm_hook_core.traces.trail import Trail
-from swarm_hook_core.traces.versions import Kept
 from swarm_hook_core.untrusted_text import token
-from swarm_hook_core.watching import edits, records, watch
+from swarm_hook_core.watching import records
 
 TYPE_CHECKING = False
 
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.denial import Denial
     from swarm_hook_core.shell.model import Effects, Write
+    from swarm_hook_core.traces.versions.stored import Kept
 
 
 def judge(check: Check) -> Verdict | None:
@@ -115,7 +114,9 @@ def beside_locks(check: Check, error: BaseException) -> Verdict | None:
         " must leave those files alone, and they are compared afterwards. `swarm-mcp doctor` in a terminal says how to"
         " mend it."
     )
-    watch.begin(config, check.call, locks, time.time(), Kept)
+    from swarm_hook_core.watching import watch
+
+    watch.begin(config, check.call, locks, time.time(), _kept)
     check.core.record_fault("pre_tool_use", error)
     verdict = Verdict(None, words, locks, failed=True)
     verdict.noted = [Notice(locks[0].file, without_owner("unchecked", "write", why), words)]
@@ -124,6 +125,7 @@ def beside_locks(check: Check, error: BaseException) -> Verdict | None:
 
 def _locks_in_reach(check: Check) -> tuple[Session | None, list[Held]]:
     """Return the session, and the locks of others around its folder or by name in the call."""
+    from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.opaque_calls import shell_text
     from swarm_hook_core.registration import session_of_call
 
@@ -625,6 +627,7 @@ def watch_command(check: Check, verdict: Verdict) -> None:
     """Have locked files compared after a command that may write them unseen."""
     if verdict.denial is not None or not verdict.watched or check.is_part:
         return
+    from swarm_hook_core.watching import watch
 
     watch.begin(check.config, check.call, verdict.watched, check.now, _kept)
 
@@ -633,16 +636,21 @@ def watch_edit(check: Check, verdict: Verdict) -> None:
     """Have locked files around an edit compared at the next hook: another plugin may run a formatter after it."""
     if verdict.denial is not None or not check.writes.has_names or check.is_part or not check.meets_locks():
         return
+    from swarm_hook_core.watching import edits
 
     core = check.core
     breaches = edits.begin(check.config, check.call, check.writes.paths, check.session, check.peers, _kept)
     if breaches:
+        from swarm_hook_core.watching import watch
+
         words = watch.report(check.config, check.call, breaches, core.registrar.command, core.driver)
         verdict.notice = joined(words, verdict.notice)
 
 
 def _kept() -> Kept:
     """Open the store of contents of locked files."""
+    from swarm_hook_core.traces.versions.stored import Kept
+
     return Kept()
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from swarm_hook_core import environment, settings
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.denial import Denial, Loss
-from swarm_hook_core.hooks import SessionEvent, ToolCall
+from swarm_hook_core.hooks import SessionEvent, ToolCall, text_of
 from swarm_hook_core.kernel import namespace, plans
 from swarm_hook_core.kernel.plans import NOT_HELD, Plan, in_quotes, kernel_dir, print_of
 from swarm_hook_core.lookup import Held, Peers, Session
@@ -181,17 +181,6 @@ def _is_by_us(plan: Plan, output: str) -> bool:
 def _may_be_ours(plan: Plan, line: str) -> bool:
     named = re.findall(r"(?<![^\s'\"`=(\[])/[^\s'\"`:,)]+", line)
     return not named or any(path.startswith(root) for path in named for root in [*plan.roots, *plan.paths])
-
-
-def text_of(response: object, levels: int = 4) -> str:
-    """Return all text in a client's report about a call's end."""
-    if isinstance(response, str):
-        return response
-    if levels and isinstance(response, dict):
-        response = list(response.values())
-    if levels and isinstance(response, list):
-        return "\n".join(text_of(one, levels - 1) for one in response)
-    return ""
 
 
 def _words(core: HookCore, call: ToolCall, plan: Plan, output: str) -> str:

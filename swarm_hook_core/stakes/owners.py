@@ -33,9 +33,12 @@ from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.traces.transcript import Logs, marked_ns
 from swarm_hook_core.traces.unread import looks_only
 from swarm_hook_core.traces.versions.layout import words_of
-from swarm_hook_core.traces.versions.lines import Change
 from swarm_hook_core.traces.versions.notes import Saves
 from swarm_hook_core.traces.versions.stored import Version, versions_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.versions.lines import Change
 
 Row = tuple[str, str, str, str, str, str]  # as of ``Repository.rows_against``
 

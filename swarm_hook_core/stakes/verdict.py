@@ -10,17 +10,11 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core import REMOVE
-from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.lookup import LockReader, Session
 from swarm_hook_core.shell.model import Effects
-from swarm_hook_core.shell.programs.git.table import is_subcommand
-from swarm_hook_core.stakes import stash
 from swarm_hook_core.stakes.owners import BUILT, PERSON, Authors, Changed, Files, Stake
-from swarm_hook_core.stakes.sweeps import Sweeps
-from swarm_hook_core.stakes.wording import Theirs, also_in, changed, joined
-from swarm_hook_core.traces import NOTICE, OFF, keeping, whole_writes
-from swarm_hook_core.traces.file_changes import Patience
+from swarm_hook_core.traces import NOTICE, OFF, keeping
 from swarm_hook_core.traces.meetings import Meetings, has_read
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import token
@@ -81,12 +75,18 @@ class Judgement:
 
     def _is_kept(self, stake: Stake) -> bool:
         """Return True if the call's new content of the file keeps all uncommitted lines."""
-        return stake.is_replaced and whole_writes.keeps(self.meetings, self.effects, stake.spelled, stake.path)
+        if not stake.is_replaced:
+            return False
+        from swarm_hook_core.traces import whole_writes
+
+        return whole_writes.keeps(self.meetings, self.effects, stake.spelled, stake.path)
 
     def _is_merged(self, stake: Stake) -> bool:
         """Return True if the call's new content of the file is merged with the uncommitted lines."""
         if not stake.is_replaced:
             return False
+        from swarm_hook_core.traces import whole_writes
+
         return whole_writes.is_merged(self.meetings, self.effects, stake.spelled, stake.path)
 
     def _of_files(self, stakes: list[Stake]) -> Verdict:
@@ -103,6 +103,11 @@ class Judgement:
             persons = [one for one in persons if not self._is_merged(one)]
         if not persons or trail.level == OFF:
             return Verdict()
+        from swarm_hook_core.denial import Denial, Notice, without_owner
+        from swarm_hook_core.stakes.wording import Theirs, also_in, changed, joined
+        from swarm_hook_core.traces import whole_writes
+        from swarm_hook_core.traces.file_changes import Patience
+
         self.authors.show_lines(persons)
         theirs, first = Theirs(trail.call, [], persons, self.identity, self.now), persons[0]
         deed = "overwrite"
@@ -125,6 +130,8 @@ class Judgement:
 
     def _of_git(self) -> Verdict:
         """Return the Verdict on the git commands."""
+        from swarm_hook_core.stakes.sweeps import Sweeps
+
         assert self.effects is not None
         sweeps = Sweeps(self.meetings, self.authors, self.effects, self.changed, self.identity, self.now)
         self.trail.sweeps = sweeps
@@ -134,7 +141,11 @@ class Judgement:
 
     def _of_stash(self) -> Verdict | None:
         """Return the Verdict on the call's stash commands, or None."""
+        from swarm_hook_core.shell.programs.git.table import is_subcommand
+
         assert self.effects is not None
         if not any(one.words[0] == "stash" or not is_subcommand(one.words[0]) for one in self.effects.git):
             return None
+        from swarm_hook_core.stakes import stash
+
         return stash.judge(self.meetings, self.authors, self.effects, self.identity, self.now)

@@ -9,31 +9,20 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core import REMOVE, REPLACE, fail_closed, state
-from swarm_hook_core.denial import MANY, PERSON, Denial, Loss, Notice, without_owner
+from swarm_hook_core import REMOVE, REPLACE, state
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.lookup import Held, LockReader, Session
-from swarm_hook_core.shell.model import Effects
-from swarm_hook_core.stakes import wording
-from swarm_hook_core.stakes.wording import Changes, Theirs
-from swarm_hook_core.traces import (
-    NOTICE,
-    changed_lines,
-    elsewhere,
-    endings,
-    head,
-    journal,
-    keeping,
-    seen,
-    whole_writes,
-)
-from swarm_hook_core.traces.file_changes import Patience
-from swarm_hook_core.traces.head import news
-from swarm_hook_core.traces.head.shared import Shared
+from swarm_hook_core.traces import NOTICE, elsewhere, endings, journal, keeping, seen
 from swarm_hook_core.traces.meetings import Meetings, note_looks
 from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import token
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.denial import Denial, Notice
+    from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.stakes.wording import Changes
 
 Met = tuple[Trace, str, str]  # a trace, the deed of this call to its file, and the part of a command that does it
 
@@ -115,6 +104,8 @@ class Judgement:
             denial = self._denial(lost)
             unnoted = self._note_denial(lost)
             if not unnoted:
+                from swarm_hook_core.denial import MANY, PERSON
+
                 # Have the file's owner, and later a person, told of a session that is denied again and again
                 if denial.times in (MANY, PERSON) and not lost[0][0].held.kin:
                     self.trail.owners.append((*lost[0], "", denial.times))
@@ -130,7 +121,7 @@ class Judgement:
         words = [
             *self._met_words([*met, *swept], commit),
             unnoted,
-            wording.are_cleared(clearings, self.identity),
+            self._cleared_words(clearings),
             far,
             git_words,
         ]
@@ -158,10 +149,12 @@ class Judgement:
             is_folder = os.path.isdir(resolved) and not os.path.islink(resolved)  # to make or remove it loses nothing
             is_lost = self._loses(how) and not is_folder
             trace = self.meetings.unseen(path, resolved, not is_lost)
-            is_awaited = trace is not None and trace.is_pending and self.waits
-            # A stale text that may be merged waits for the other write, as an edit does.
-            if is_awaited and (not is_lost or (how == REPLACE and whole_writes.can_merge(self.config, self.call))):
-                trace = self.meetings.wait_for_write(path, resolved, self.own_at_ns, once=not is_lost)
+            if trace is not None and trace.is_pending and self.waits:
+                from swarm_hook_core.traces import whole_writes
+
+                # A stale text that may be merged waits for the other write, as an edit does.
+                if not is_lost or (how == REPLACE and whole_writes.can_merge(self.config, self.call)):
+                    trace = self.meetings.wait_for_write(path, resolved, self.own_at_ns, once=not is_lost)
             if trace is None:
                 continue
             if is_lost and not trace.is_pending and self._passes(path, resolved, how, trace):
@@ -177,12 +170,18 @@ class Judgement:
 
     def _keeps(self, path: str, resolved: str, how: str) -> bool:
         """Return True if the new content of the file is known and keeps the other session's changes."""
-        return how == REPLACE and whole_writes.keeps(self.meetings, self.effects, path, resolved)
+        if how != REPLACE:
+            return False
+        from swarm_hook_core.traces import whole_writes
+
+        return whole_writes.keeps(self.meetings, self.effects, path, resolved)
 
     def _passes(self, path: str, resolved: str, how: str, trace: Trace) -> bool:
         """Return True if the call's new content keeps the other session's changes, or is merged with them."""
         if how != REPLACE:
             return False
+        from swarm_hook_core.traces import whole_writes
+
         return self._keeps(path, resolved, how) or whole_writes.is_merged(
             self.meetings, self.effects, path, resolved, trace
         )
@@ -194,6 +193,9 @@ class Judgement:
             return denial, ""
         # ``(Denial or None, words)`` about a HEAD that the call moves, or that others have moved
         if self.effects is not None and self.neighbours:
+            from swarm_hook_core.denial import Notice, without_owner
+            from swarm_hook_core.traces.head.shared import Shared
+
             shared = Shared(self.session, self.trail, self.effects, self.neighbours, self.reader, self.now)
             denial, words = shared.verdict()
             if words:
@@ -203,6 +205,8 @@ class Judgement:
         top = self._moved_head()
         if not top:
             return None, ""
+        from swarm_hook_core.traces.head import news
+
         return None, news.beside(
             self.config.runtime_name, self.call.session_id, self.session, top, self.reader, self.now
         )
@@ -211,6 +215,8 @@ class Judgement:
         """Return the top of the call's work tree, if its HEAD was moved and the session was not told of it; or ""."""
         if self.trail.is_asked or not self.trail.is_head_moved():
             return ""
+        from swarm_hook_core.traces import head
+
         top = head.top_of(self.call.folder)
         if top is None or not head.is_news(self.config.runtime_name, self.call.session_id, top):
             return ""
@@ -261,6 +267,8 @@ class Judgement:
             self.trail.leave()
         except OSError as error:
             self.trail.record_fault(error)
+            from swarm_hook_core import fail_closed
+            from swarm_hook_core.stakes import wording
 
             fail_closed.demand(self.config, self.call, f"what others have changed: {state.describe(error)}")
             self.trail.drop()
@@ -306,10 +314,15 @@ class Judgement:
 
     def _denial(self, lost: list[Met]) -> Denial:
         """Return the Denial of a call that would destroy others' changes."""
+        from swarm_hook_core.denial import MANY, Denial, Loss
+        from swarm_hook_core.stakes import wording
+        from swarm_hook_core.traces import whole_writes
+        from swarm_hook_core.traces.file_changes import Patience
+
         trace, how, by = lost[0]
         traces = [one for one, _how, _by in lost]
         by_path = {one.path: one for one in (*traces, trace)}
-        theirs = Theirs(self.call, list(by_path.values()), [], self.identity, self.now)
+        theirs = wording.Theirs(self.call, list(by_path.values()), [], self.identity, self.now)
         times = self.meetings.times_denied(trace.path, self.call.id) + 1
         changes = self._changes(traces)
         also = wording.also_in(traces, self.meetings, Patience(self.trail.changes), self.identity)
@@ -328,6 +341,9 @@ class Judgement:
 
     def _changes(self, lost: list[Trace]) -> list[Changes]:
         """Return the changes that the call would destroy, for its denial: as many as there is room for."""
+        from swarm_hook_core.stakes import wording
+        from swarm_hook_core.traces import changed_lines, whole_writes
+
         found: list[Changes] = []
         room = changed_lines.MOST_LINES
         for trace in lost[: wording.NAMED]:
@@ -342,6 +358,9 @@ class Judgement:
 
     def _denial_during(self, trace: Trace, name: str) -> Denial:
         """Return the Denial of a write during another session's commit with a hook `name` that puts changes aside."""
+        from swarm_hook_core.denial import Denial, Loss
+        from swarm_hook_core.stakes import wording
+
         words = wording.during_hooks(trace, name, self.identity)
         again = " Wait until that is over, mostly a few seconds, and try again; until then, files may have older text."
         loss = Loss("moment", trace.held, "overwrite", at=trace.at_ns / 1e9)
@@ -351,11 +370,20 @@ class Judgement:
         """Return the notices about changes that the call meets but does not destroy, and about a running commit."""
         if not met and commit is None:
             return []
+        from swarm_hook_core.stakes import wording
 
         words = [wording.were_changed([trace for trace, _how, _by in met], self.identity, self.now)]
         if commit is not None:
             words.append("swarm: " + wording.during_hooks(*commit, self.identity))
         return words
+
+    def _cleared_words(self, clearings: list[tuple[Trace, str, str]]) -> str:
+        """Return the notice about files that the call writes while another call clears their folder; may be empty."""
+        if not clearings:
+            return ""
+        from swarm_hook_core.stakes import wording
+
+        return wording.are_cleared(clearings, self.identity)
 
     def _notices(
         self, met: list[Met], commit: tuple[Trace, str] | None, clearings: list[tuple[Trace, str, str]],
@@ -364,6 +392,7 @@ class Judgement:
         """Return the Notices to record: one for the changes that the call meets, one for a write in progress."""
         if not (met or commit or clearings):
             return []
+        from swarm_hook_core.denial import Loss, Notice
 
         found, said = [], next(filter(None, words), "")
         if met:
@@ -383,6 +412,8 @@ class Judgement:
         far = [trace for resolved in written[:MOST_ELSEWHERE] for trace in self.meetings.on_other_machines(resolved)]
         if not far:
             return ""
+        from swarm_hook_core.denial import Loss, Notice
+        from swarm_hook_core.stakes import wording
 
         untold = [trace for trace in far if self._is_unheard(trace)]
         for trace in untold:

@@ -13,22 +13,15 @@ from collections.abc import Collection, Iterable
 
 from swarm_hook_core import REMOVE
 from swarm_hook_core.config import SHELL_TOOLS
-from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.opaque_calls import shell_text
 from swarm_hook_core.paths import contains
-from swarm_hook_core.repository import tree_at, trees_beside
-from swarm_hook_core.shell.call import Options
-from swarm_hook_core.shell.model import Effects, GitCall
-from swarm_hook_core.shell.programs.git import uncommitted
-from swarm_hook_core.shell.programs.git.listings import tree_of
-from swarm_hook_core.shell.programs.git.named_files import Pathspec
-from swarm_hook_core.shell.programs.git.table import asks, options_of
 from swarm_hook_core.traces import journal, keys_of, names_in, others_in, traces_dir
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from swarm_hook_core.shell.call import Options
+    from swarm_hook_core.shell.model import Effects, GitCall
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.trail import Trail
@@ -62,6 +55,7 @@ def could_lead(call: ToolCall, places: dict[str, list[str]]) -> bool:
         return False
     if call.tool not in SHELL_TOOLS or not all(places.values()):
         return True
+    from swarm_hook_core.opaque_calls import shell_text
 
     folders = [top for tops in places.values() for top in tops]
     own = {call.folder, os.path.realpath(call.folder)}
@@ -116,6 +110,8 @@ def _has_ended(text: str, path: str) -> bool:
 
 def _trees_of(folder: str) -> list[str]:
     """Return the tops of all work trees of the clone around `folder`, or the folder itself outside of any."""
+    from swarm_hook_core.repository import tree_at, trees_beside
+
     tree = tree_at(folder)
     if tree is not None:
         return trees_beside(tree)
@@ -184,6 +180,9 @@ class GitClearing:
         """Return the GitClearing of a GitCall; None if it discards nothing, or may run in another place."""
         if git_call.words[0] not in _VERBS or git_call.in_doubt:
             return None
+        from swarm_hook_core.shell.programs.git import uncommitted
+        from swarm_hook_core.shell.programs.git.listings import tree_of
+        from swarm_hook_core.shell.programs.git.table import asks, options_of
 
         top, options = tree_of(git_call), options_of(git_call.words)
         if top is None or not asks(git_call.words) or options.has("-p", "--patch"):
@@ -194,6 +193,8 @@ class GitClearing:
         return cls(git_call, top, options, named)
 
     def __init__(self, git_call: GitCall, top: str, options: Options, named: list[str]):
+        from swarm_hook_core.shell.programs.git.named_files import Pathspec
+
         prefix = os.path.relpath(os.path.realpath(git_call.folder), top)
         if prefix == "." or prefix.startswith(".."):
             prefix = ""
@@ -206,6 +207,8 @@ class GitClearing:
 
     def would_lose(self, files: Iterable[str]) -> list[str]:
         """Return those of `files` (resolved paths) with changes that it may discard."""
+        from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
+
         names = {os.path.relpath(file, self._top): file for file in files if file.startswith(self._top + "/")}
         names = {name: file for name, file in names.items() if self._specs.matches(name) is not False}
         repository = Repository(self._top, SECONDS, self._call.top, self._call.environment)

@@ -16,7 +16,6 @@ import time
 
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall
-from swarm_hook_core.repository import tree_over
 from swarm_hook_core.state import awaited_dir, open_in_private, open_private, write_all
 from swarm_hook_core.traces import (
     OFF,
@@ -24,19 +23,17 @@ from swarm_hook_core.traces import (
     journal_name,
     level,
     names_in,
-    others,
     place_of,
-    seen,
     traces_dir,
     version_path,
 )
 from swarm_hook_core.traces import entry as new_entry
 from swarm_hook_core.traces.journal import Entry
-from swarm_hook_core.traces.trail import Trail, trail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
+    from swarm_hook_core.traces.trail import Trail
 
 TAIL = 8192  # bytes at a journal's end that are searched for open calls
 AGE_SECONDS = 3600  # age at which an awaited end is given up
@@ -55,6 +52,9 @@ def call_is_over(core: HookCore, call: ToolCall) -> None:
     if not os.path.lexists(awaited):
         _forget_old(time.time())
         return
+    from swarm_hook_core.traces import seen
+    from swarm_hook_core.traces.trail import trail_of
+
     trail = trail_of(core.config, call)
     if trail is None:
         return
@@ -83,6 +83,8 @@ def turn_is_over(core: HookCore, event: SessionEvent) -> None:
     for place in names_in(traces_dir()):
         path = os.path.join(traces_dir(), place, name)
         if event.agent and event.name == "SubagentStop":
+            from swarm_hook_core.traces import others
+
             others.end(os.path.dirname(path), name, event.agent)
         try:
             handle = open_private(path, os.O_RDWR | os.O_APPEND)
@@ -185,6 +187,8 @@ def commit_is_over(config: RuntimeConfig, call: ToolCall, now: float) -> None:
     place = place_of(call.folder)
     own = journal.read_own(os.path.join(place, journal_name(config.runtime_name, call.session_id)))
     if open_commits(own, now):
+        from swarm_hook_core.traces.trail import Trail
+
         trail = Trail(config, call, level(config.env_prefix, call.folder))
         if trail.level != OFF:
             note_commits_over(own, trail, now)
@@ -195,6 +199,7 @@ def _is_in_tree(path: str, entry: Entry) -> bool:
     """Return True if the file at `path` is in the work tree with the top that is the entry's key."""
     if not path.startswith(entry.key + "/"):
         return False
+    from swarm_hook_core.repository import tree_over
 
     tree = tree_over(os.path.dirname(path), is_real=True)
     return tree is not None and tree.top == entry.key

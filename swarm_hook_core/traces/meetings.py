@@ -13,27 +13,26 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 from swarm_hook_core.clock import Budget
-from swarm_hook_core.denial import STORM_SECONDS
 from swarm_hook_core.lookup import LockReader
 from swarm_hook_core.paths import git_root, keys_for, real_paths
-from swarm_hook_core.shell.model import Read
-from swarm_hook_core.shell.spans import are_whole, joined_lines
 from swarm_hook_core.traces import NO_FILE, endings, escaped, journal, keys_of, place_of, seen, state_of
 from swarm_hook_core.traces.elsewhere import places_with
-from swarm_hook_core.traces.file_changes import Committed
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.others import Journals, OthersJournal, Trace
 from swarm_hook_core.traces.trail import Target, Trail
-from swarm_hook_core.traces.transcript import Transcript
 from swarm_hook_core.traces.unread import Reading
-from swarm_hook_core.traces.versions.replay import Inputs, contents_after
-from swarm_hook_core.traces.versions.stored import versions_of
 from swarm_hook_core.untrusted_text import NOTE, named, token
 from swarm_hook_core.watching.records import read as read_file
-from swarm_hook_core.wording import and_more, changed_by, holder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.model import Read
+    from swarm_hook_core.traces.file_changes import Committed
+    from swarm_hook_core.traces.transcript import Transcript
 
 Found = TypeVar("Found")
 Writes = list[tuple[Entry, OthersJournal]]
@@ -59,9 +58,14 @@ class Meetings:
             trail.reading = Reading(budget, self._real)
         self.reading = trail.reading  # all Meetings of a Trail share it
         self.journals = Journals(trail, reader, now, self.reading)
-        self._git = Committed(trail)
         self._transcript: Transcript | None = None
         self._writes_on: dict[str, tuple[list[str], Writes]] = {}  # path -> its keys and writes; mostly asked twice
+
+    @cached_property
+    def _git(self) -> Committed:
+        from swarm_hook_core.traces.file_changes import Committed
+
+        return Committed(self.trail)
 
     # ------------------------------------------------------------------------------------------- one file
 
@@ -115,6 +119,8 @@ class Meetings:
 
     def times_denied(self, path: str, call_id: str) -> int:
         """Return the number of calls of this session denied for the file lately, since its last look at it."""
+        from swarm_hook_core.denial import STORM_SECONDS
+
         own = self.journals.own(os.path.dirname(path))
         return seen.times_denied(own, path, call_id, int((self._now - STORM_SECONDS) * 1e9))
 
@@ -221,7 +227,7 @@ class Meetings:
 
         def find() -> tuple[Trace, str] | None:
             for theirs in self.journals.of_others(place):
-                for entry in endings.commits_around(resolved, theirs.data, self._now):
+                for entry in endings.commits_around(resolved, theirs.rare, self._now):
                     if (trace := theirs.trace(resolved, entry)) is not None:
                         return trace, entry.text
             return None
@@ -378,6 +384,8 @@ class Meetings:
         if not call.transcript or not config.transcript:
             return False
         if self._transcript is None:
+            from swarm_hook_core.traces.transcript import Transcript
+
             self._transcript = Transcript(config, call)
         return self._transcript.has_shown(path, resolved, waits)
 
@@ -425,6 +433,9 @@ def _is_as_left(path: str, entry: Entry, name: str) -> bool:
 
     `name`: of the journal. False for a command: its input tells no content.
     """
+    from swarm_hook_core.traces.versions.replay import Inputs, contents_after
+    from swarm_hook_core.traces.versions.stored import versions_of
+
     place = place_of(os.path.dirname(path))
     given = Inputs(place, name).at(entry.at_ns)
     found = versions_of(place, path, name) if given is not None else ()
@@ -484,6 +495,8 @@ def _note_part(trail: Trail, meetings: Meetings, path: str, spans: Sequence[Any]
 
     `parts`: the parts shown before by the same call; this adds to them.
     """
+    from swarm_hook_core.shell.spans import are_whole, joined_lines
+
     state = state_of(path)
     lines, size = measured(path)
     if lines is None or size is None:
@@ -552,6 +565,8 @@ def _shown_by_command(meetings: Meetings, own: bytes, path: str, resolved: str, 
 
 def _are_all(spans: Sequence[Any], path: str) -> bool:
     """Return True if these parts of the file at `path` are all of it."""
+    from swarm_hook_core.shell.spans import are_whole
+
     lines, size = measured(path)
     return lines is not None and size is not None and are_whole(spans, lines, size)
 
@@ -592,6 +607,8 @@ class News:
 
     def _say(self, found: list[Trace], root: str, identity: str, now: float) -> None:
         """Put the Traces `found`, the newest first, into words: one line per session, with its files."""
+        from swarm_hook_core.wording import and_more, changed_by, holder
+
         by_whom: dict[str, list[Trace]] = {}
         for trace in found:
             by_whom.setdefault(holder(trace.held, identity)[0], []).append(trace)

@@ -8,10 +8,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple
 
 from swarm_hook_core.lookup import SOME_AGENT, Held, LockReader
-from swarm_hook_core.naming import agent_name
 from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.process import departed, host_id
 from swarm_hook_core.state import NotOrdinary, is_at, lock_alone, open_in_private, read_all, read_private, write_all
@@ -26,7 +24,6 @@ from swarm_hook_core.traces import (
     others_in,
     seen,
     state_of,
-    transcript,
 )
 from swarm_hook_core.traces import entry as new_entry
 from swarm_hook_core.traces.journal import Entry
@@ -101,6 +98,8 @@ class Siblings:
         start = ""
         if not self._began_ns:
             start = "your "
+        from swarm_hook_core.naming import agent_name
+
         return f"{start}{agent_name(agent.decode('ascii', 'replace'))} of this session"
 
 
@@ -197,30 +196,37 @@ FEW_FILES = 16  # files searched for one by one; for more, the journal's writes 
 WRITES = ("wrote", "will", "wont")  # kinds of entries about the writing of a file
 
 
-class Trace(NamedTuple):
+class Trace:
     """A fresh trace on the file at `path`. `held`: its session, time and purpose, as ``wording`` takes them.
 
     `is_pending`: the write may not have reached the disk, so git does not know it. `is_checked`: the call is still
     being checked. `journal`: the file name of the journal.
     """
 
-    path: str
-    held: Held
-    at_ns: int
-    tool: str
-    is_pending: bool = False
-    is_checked: bool = False
-    journal: str = ""
+    __slots__ = ("path", "held", "at_ns", "tool", "is_pending", "is_checked", "journal")
+
+    def __init__(
+        self, path: str, held: Held, at_ns: int, tool: str, is_pending: bool = False, is_checked: bool = False,
+        journal: str = "",
+    ):  # fmt: skip
+        self.path = path
+        self.held = held
+        self.at_ns = at_ns
+        self.tool = tool
+        self.is_pending = is_pending
+        self.is_checked = is_checked
+        self.journal = journal
 
 
 class OthersJournal:
     """Another session's journal with the entries `data`, for one call.
 
-    `commands`: those that were not parsed; `reader`: the store's LockReader; `name`: the journal's file name.
+    `commands`: those that were not parsed; `rare`: `data`, or nothing (``journal.rare``); `reader`: the store's
+    LockReader; `name`: the journal's file name.
     `kin`: words for the owner if it is the main thread, or an agent, of the session that makes the call.
     """
 
-    __slots__ = ("data", "name", "commands", "_reader", "_now", "_asked", "_lines",
+    __slots__ = ("data", "rare", "name", "commands", "_reader", "_now", "_asked", "_lines",
                  "_writer", "_purpose", "_clearings", "kin")  # fmt: skip
 
     def __init__(self, data: bytes, reading: Reading, reader: LockReader, now: float, name: str = "",
@@ -228,7 +234,8 @@ class OthersJournal:
         self.data = data
         self.kin = kin
         self.name = name
-        self.commands = UnreadCommands(data, reading)
+        self.rare = journal.rare(data)
+        self.commands = UnreadCommands(self.rare, reading)
         self._reader = reader
         self._now = now
         self._asked = 0  # files so far
@@ -312,10 +319,10 @@ class OthersJournal:
 
     def _cleared_since(self, since_ns: int) -> list[tuple[Entry, str, str]]:
         found = []
-        for entry in journal.newest_of(self.data, "clears"):
+        for entry in journal.newest_of(self.rare, "clears"):
             if entry.at_ns < since_ns:
                 break
-            last = journal.newest(self.data, entry.key, ("clears", "spares"))
+            last = journal.newest(self.rare, entry.key, ("clears", "spares"))
             if last is not None and last.kind == "clears":
                 found.append((last, last.text, last.key))
         return found + self.commands.cleared_since(since_ns)
@@ -341,18 +348,18 @@ class OthersJournal:
 
     def far_on(self, keys: list[str]) -> Trace | None:
         """Return the Trace of a write of the file with these keys on another machine, or None."""
-        if not journal.has_kind(self.data, b"far"):
+        if not journal.has_kind(self.rare, b"far"):
             return None
-        found = [entry for key in keys if (entry := journal.newest(self.data, key, ("far",)))]
+        found = [entry for key in keys if (entry := journal.newest(self.rare, key, ("far",)))]
         if found:
             return self.trace(keys[0], found[0])
         return None
 
     def far_below(self, root: str) -> list[Trace]:
         """Return the Traces of writes on other machines at and below absolute `root`."""
-        if not journal.has_kind(self.data, b"far"):
+        if not journal.has_kind(self.rare, b"far"):
             return []
-        entries = journal.entries_below(self.data, root, ("far",))
+        entries = journal.entries_below(self.rare, root, ("far",))
         return [trace for entry in entries if entry.key.startswith("/") and (trace := self.trace(entry.key, entry))]
 
     def is_pending(self, path: str, newest: Entry, others: Callable[[Entry, int], bool] | None = None) -> bool:
@@ -389,7 +396,12 @@ class OthersJournal:
 
     def ended_ns(self, entry: Entry) -> int:
         """Return the end of the entry's call, by the journal or by the client (``transcript``); 0 if unknown."""
-        return seen.ended_ns(self.data, entry) or transcript.end_of(self.name, self.data, entry)
+        found = seen.ended_ns(self.data, entry)
+        if found:
+            return found
+        from swarm_hook_core.traces import transcript
+
+        return transcript.end_of(self.name, self.data, entry)
 
     def trace(self, path: str, entry: Entry, is_pending: bool = False) -> Trace | None:
         """Return the Trace of `entry`, a write of the file at `path`.

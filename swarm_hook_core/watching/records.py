@@ -18,7 +18,7 @@ import json
 import os
 import time
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 from swarm_hook_core import process
 from swarm_hook_core.hooks import ToolCall
@@ -253,11 +253,14 @@ def call_key(runtime: str, call: ToolCall) -> str:
     return digest_of(dumps(parts).encode("utf-8", "surrogatepass"))
 
 
-class Record(NamedTuple):
+class Record:
     """One watched call: the `path` of its record, and its `facts`: a checker's next calls may share them."""
 
-    path: str
-    facts: dict[str, Any]
+    __slots__ = ("path", "facts")
+
+    def __init__(self, path: str, facts: dict[str, Any]):
+        self.path = path
+        self.facts = facts
 
 
 def write(session_id: str, key: str, call_id: str, facts: dict[str, Any], now_ns: int, locks: str = "") -> None:

@@ -33,7 +33,6 @@ from swarm_hook_core.watching.records import (
     is_as_noted,
     parse,
 )
-from swarm_hook_core.wildcards import literal_prefix
 
 TYPE_CHECKING = False
 
@@ -183,6 +182,8 @@ class _Remembered:
 
 
 def _folder_of(cover: Cover) -> str:
+    from swarm_hook_core.wildcards import literal_prefix
+
     pattern, file = cover.held.pattern, cover.held.file
     if not isinstance(pattern, str):
         return cover.folder[cover.folder.find("/") :]
@@ -235,7 +236,7 @@ class Breach(NamedTuple):
 def begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float, store: Callable[[], Any]) -> None:
     """Note the files that a call may touch, which goes ahead while others hold the locks `held` (``reader.Held``).
 
-    `store`: opens the store of their contents (``traces.versions.Kept``; `traces` imports this package).
+    `store`: opens the store of their contents (``traces.versions.stored.Kept``; `traces` imports this package).
     """
     try:
         _begin(config, call, held, now, store)

@@ -17,9 +17,8 @@ from swarm_hook_core.naming import holder_name, session_name
 from swarm_hook_core.paths import FolderOf, git_root, key_of, keys_for, own_path
 from swarm_hook_core.state import open_private, state_dir, write_all
 from swarm_hook_core.traces import AFTER, LOOK
-from swarm_hook_core.traces.versions import Kept, NotKept
 from swarm_hook_core.traces.versions.notes import has_sessions, note_undo
-from swarm_hook_core.traces.versions.stored import Version, contents_below, contents_of, version_at
+from swarm_hook_core.traces.versions.stored import Kept, NotKept, Version, contents_below, contents_of, version_at
 from swarm_hook_core.untrusted_text import token
 from swarm_hook_core.watching.records import digest_of, full_resolved, glance
 from swarm_mcp import contributions

@@ -56,7 +56,9 @@ INTEGRATIONS = ROOT / "integrations"
 
 
 SCRIPTS = [path for path in sorted(INTEGRATIONS.rglob("hooks/*.py")) if "hs" not in path.parts]
-STARTED_WITH = {"__future__", "swarm_hook_core", "runtime", "launch", "relay", "os", "sys", "typing", "collections"}
+STARTED_WITH = {
+    "__future__", "swarm_hook_core", "runtime", "launch", "relay", "gc", "os", "sys", "typing", "collections",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -155,6 +157,37 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
                          "sessions"}  # fmt: skip
         ours = sorted(module for module in loaded if module.startswith("swarm_"))
         assert len(ours) <= most[event], ours
+    assert mistakes() == []
+
+
+# The most modules of the core beside a peer at work, in a process of its own: Python's start is most of its time.
+MOST_IN_CHECK = {"Write": 32, "ls -la": 49, "git status": 54}
+MOST_AFTER = 20
+
+
+def modules_of_hook(event: str, payload: dict[str, object]) -> list[str]:
+    """Return the modules of ours in a hook's own process."""
+    script = str(INTEGRATIONS / "hook.py")
+    words = [sys.executable, *"-X importtime -E -s -S".split(), script, "claude-code", event, "alone"]
+    done = subprocess.run(words, input=json.dumps(payload), capture_output=True, text=True, check=True)
+    return [line.split("|")[2].strip() for line in done.stderr.splitlines() if "swarm_hook_core" in line]
+
+
+@pytest.mark.parametrize("what", MOST_IN_CHECK)
+def test_a_check_in_a_process_of_its_own_loads_what_its_call_needs(what: str, tmp_path: Path) -> None:
+    ready_store()
+    me, peer = new_session(), new_session()
+    for each in (me, peer):
+        start("claude-code", each, tmp_path)
+    assert write("claude-code", peer, tmp_path, tmp_path / "theirs").out == ""
+    (tmp_path / "theirs").write_text("x")
+    call = write_payload("claude-code", me, tmp_path, str(tmp_path / "mine"))
+    if what != "Write":
+        call = {**call, "tool_name": "Bash", "tool_input": {"command": what}}
+    loaded = modules_of_hook("pre_tool_use", call)
+    assert 20 < len(loaded) <= MOST_IN_CHECK[what], loaded
+    loaded = modules_of_hook("post_tool_use", {**call, "hook_event_name": "PostToolUse", "tool_response": {}})
+    assert 10 < len(loaded) <= MOST_AFTER, loaded
     assert mistakes() == []
 
 

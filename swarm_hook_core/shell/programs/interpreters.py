@@ -13,7 +13,6 @@ from typing import Any
 from swarm_hook_core import REPLACE
 from swarm_hook_core.shell.call import Call, split
 from swarm_hook_core.shell.model import UNKNOWN, absolute, is_known
-from swarm_hook_core.shell.programs.sed import backup
 
 OPAQUE = "an opaque script"
 
@@ -205,6 +204,8 @@ def perl(call: Call) -> None:
     if UNKNOWN in codes or any(word in code for code in codes for word in _PERL_WRITERS):
         _scan(call, "perl", "\n".join(codes), operands)
     if suffix is not None:
+        from swarm_hook_core.shell.programs.sed import backup
+
         for word in operands:
             call.write(word)
             if suffix:

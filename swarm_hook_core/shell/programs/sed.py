@@ -87,7 +87,7 @@ def _is_suffix(word: str) -> bool:
 
 _BRACKET = r"\[\^?\]?[^\]\n]*\]|\[(?!\^?\]?[^\]\n]*\])"
 _ADDRESS = rf"[0-9$~+,\s!]|/(?:\\.|{_BRACKET}|[^/\\\[\n])*/[IM]*|\\(?P<a>.)(?:\\.|(?!(?P=a))[^\\])*(?P=a)[IM]*"
-_COMMAND = re.compile(
+_COMMAND = (
     rf"[;}}\s]*(?:{_ADDRESS})*(?:"
     rf"s(?P<s>[^\n\\])(?:\\[\s\S]|{_BRACKET}|(?!(?P=s))[^\\\[])*(?P=s)(?:\\[\s\S]|(?!(?P=s))[^\\])*(?P=s)"
     r"(?P<flags>[gpiImMe0-9 \t]*)(?:w(?P<file>[^\n]*))?"
@@ -105,9 +105,9 @@ def commands(script: str) -> list[tuple[str, str]]:
     if not any(letter in script for letter in "wWe"):
         return []
     found: list[tuple[str, str]] = []
-    at = 0
+    command, at = re.compile(_COMMAND), 0
     while True:
-        match = _COMMAND.match(script[:LONGEST], at)
+        match = command.match(script[:LONGEST], at)
         if match is None:
             return list(dict.fromkeys(found))
         at = match.end()
@@ -122,7 +122,7 @@ def commands(script: str) -> list[tuple[str, str]]:
 
 _HOW = {">": REPLACE, ">>": EDIT}
 _LONG = "--include --file --assign --field-separator --source --load --exec".split()
-_TOKEN = re.compile(
+_TOKEN = (
     r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|(?:^|(?<=[~(,!;{}&|\n]))\s*/(?:[^/\\\n\[]|\\.|\[\]?[^\]\n]*\])*/|[A-Za-z_][\w:]*|>>|&&|'
     r"\|\||\|&|[\s\S]"
 )
@@ -143,7 +143,8 @@ def awk(call: Call) -> None:
     values = dict(pair.split("=", 1) for pair in options.values("-v", "--assign") if "=" in pair)
     program = "\n".join(texts)
     if any(word in program for word in (">", "|", "system")):
-        _report(call, [one for one in _TOKEN.findall(program[:LONGEST]) if one.strip(" \t") and one[0] != "#"], values)
+        tokens = re.findall(_TOKEN, program[:LONGEST])
+        _report(call, [one for one in tokens if one.strip(" \t") and one[0] != "#"], values)
     elif not (operands or files or options.has("-i", "-l", "--include", "--load") or "@" in program):
         part(call)
     if "inplace" not in [name.removesuffix(".awk") for name in options.values("-i", "--include")]:

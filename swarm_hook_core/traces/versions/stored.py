@@ -1,15 +1,21 @@
-"""The versions of a file, as sessions have kept them. Reads the disk; never used before a write of a session alone."""
+"""The versions of a file, as sessions have kept them, and the copies of locked files.
+
+Reads the disk; never used before a write of a session alone.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from swarm_hook_core.paths import contains
-from swarm_hook_core.state import make_private, read_all, read_private
+from swarm_hook_core.paths import contains, real_path
+from swarm_hook_core.state import make_private, read_all, read_private, write_private
 from swarm_hook_core.traces import (
     AFTER,
+    CUT,
     LOOK,
     LOST,
     MERGED,
@@ -23,8 +29,20 @@ from swarm_hook_core.traces import (
     traces_dir,
     version_path,
 )  # fmt: skip
-from swarm_hook_core.traces.versions import CONTENT, NO_FILE, facts_in, is_of, read_name, split_name
+from swarm_hook_core.traces.versions import (
+    CONTENT,
+    HALF,
+    LIMIT_BYTES,
+    NO_FILE,
+    is_of,
+    keep_text,
+    read_name,
+    split_name,
+)
+from swarm_hook_core.watching.records import Snapshot, read_resolved
 
+LOCKED = "locked.files"  # name of the folder of locked files' copies, in the place of a session's journal
+TICK_NS = 2 * 10**9  # the coarsest time stamps of any file system
 ENDED = "%journal"  # the journal of a session that has ended, in the folder of its versions
 LONGEST_PATH = 16384  # bytes
 _KEEPS_ATIME = hasattr(os, "O_NOATIME")  # a first version's atime means something
@@ -265,3 +283,140 @@ def store_ended(path: str) -> bool:
         except OSError:
             continue  # there is no such part
     return True
+
+
+# ------------------------------------------------------------------------------------------------ locked files
+#
+# Earlier contents of locked files, kept before a call that may change them, for `swarm-mcp restore`: in a folder of
+# their own, where another session's call finds the same copy. The end of a copy's name is its time, and facts of the
+# file that no copy shows (`Facts`). If the path is too long for that name, the file ``<name>%p`` holds it.
+
+
+class Facts(NamedTuple):
+    """Facts of a file when its content was kept. `mode`: all its permissions; `digest`: of its content."""
+
+    inode: int
+    mode: int
+    digest: str
+
+    def __str__(self) -> str:
+        """Return the end of a version's name, for `facts_in`."""
+        return f"-{self.inode}-{self.mode:o}-{self.digest}"
+
+
+def facts_in(name: str) -> Facts | None:
+    """Return the Facts at the end of a version's file name; None for a name without any."""
+    found = name.rpartition(LOST)[2].split("-")
+    try:
+        _at_ns, inode, mode, digest = found
+        return Facts(int(inode), int(mode, 8), digest)
+    except ValueError:
+        return None  # fewer parts, or another text
+
+
+class NotKept(OSError):
+    """A content could not be kept; the message says why."""
+
+
+class Copy(NamedTuple):
+    """One kept content: the `path` of the copy, and the `digest` of its bytes."""
+
+    path: str
+    digest: str
+
+
+class Kept:
+    """The copies of locked files. Each folder of copies is listed once.
+
+    `is_resolved`: the paths are without links. Else links in the folder of a path are followed, once.
+    """
+
+    def __init__(self, is_resolved: bool = False) -> None:
+        self._is_resolved = is_resolved
+        self._firsts: dict[str, str] = {}  # folder of files -> path of its copies, but for the file's name
+        self._listed: dict[str, dict[str, list[str]]] = {}  # folder of copies -> beginning of a name -> names
+
+    def copy_of(self, path: str, seen: Snapshot) -> Copy | None:
+        """Return the copy with the content that `seen`, a Snapshot without digest, saw at absolute `path`; or None.
+
+        Also None if the file may have been written again in the same tick of its clock, or later: size and mtime can be
+        set back, ctime cannot.
+        """
+        changed_ns = max(seen.mtime_ns, seen.ctime_ns)
+        for copy, facts in self._copies(path):
+            is_it = facts.inode == seen.inode and facts.mode == seen.mode & 0o7777
+            if is_it and _mtime_of(copy, seen) > changed_ns + TICK_NS:
+                return Copy(copy, facts.digest)
+        return None
+
+    def keep(self, path: str, limit: int = LIMIT_BYTES) -> tuple[Snapshot, Copy]:
+        """Keep the present content of the file at absolute `path`, if there is no copy of it.
+
+        Return its Snapshot and its Copy. `limit`: bytes of the largest file. Raises NotKept, OSError.
+        """
+        try:
+            folder, name = os.path.split(path)
+            seen, data = read_resolved(os.path.join(self._real(folder), name), limit)
+        except OSError as error:
+            raise NotKept(str(error.strerror or error)) from None
+        facts = Facts(seen.inode, seen.mode & 0o7777, seen.digest)
+        for copy, known in self._copies(path):
+            if known == facts and _mtime_of(copy, seen):
+                os.utime(copy)  # the file has had this content until now
+                self._note_long(path)
+                return seen, Copy(copy, seen.digest)
+        at_ns = time.time_ns()
+        target = f"{self._first(path)}{LOST}{at_ns}{facts}"
+        keep_text(data, target, at_ns, facts.mode)
+        folder, name = os.path.split(target)
+        self._names_in(folder).setdefault(name.rpartition(LOST)[0], []).append(name)
+        self._note_long(path)
+        return seen, Copy(target, seen.digest)
+
+    def _note_long(self, path: str) -> None:
+        """Note the path of a file if the name of its copies is cut. The note is as young as its newest copy."""
+        first = self._first(path)
+        if CUT not in first:
+            return
+        folder, name = os.path.split(path)
+        try:
+            write_private(first + PATH, os.path.join(self._firsts[folder], name))
+        except OSError:
+            return  # the list of all files goes without this one: its content is kept
+
+    def _copies(self, path: str) -> list[tuple[str, Facts]]:
+        """Return ``[(path of the copy, Facts)]`` of a file."""
+        folder, beginning = os.path.split(self._first(path))
+        names = self._names_in(folder).get(beginning, ())
+        return [(os.path.join(folder, name), facts) for name in names if (facts := facts_in(name)) is not None]
+
+    def _first(self, path: str) -> str:
+        folder, name = os.path.split(path)
+        real = self._real(folder)
+        key = f"{real}/"
+        if key not in self._firsts:
+            self._firsts[key] = place_of(real)
+        return version_path(self._firsts[key], LOCKED, os.path.join(real, name))
+
+    def _real(self, folder: str) -> str:
+        if folder not in self._firsts:
+            self._firsts[folder] = folder if self._is_resolved else real_path(folder)
+        return self._firsts[folder]
+
+    def _names_in(self, folder: str) -> dict[str, list[str]]:
+        if folder not in self._listed:
+            found: dict[str, list[str]] = {}
+            for name in names_in(folder):
+                found.setdefault(name.rpartition(LOST)[0], []).append(name)
+            self._listed[folder] = found
+        return self._listed[folder]
+
+
+def _mtime_of(copy: str, seen: Snapshot) -> int:
+    """Return the mtime of a copy in nanoseconds; 0 if it is gone, half, or no copy of a file of that size."""
+    try:
+        found = os.lstat(copy)
+    except FileNotFoundError:
+        return 0  # removed just now
+    is_whole = found.st_mode & (HALF | 0o170000) == CONTENT | 0o100000
+    return found.st_mtime_ns if is_whole and found.st_size == seen.size else 0

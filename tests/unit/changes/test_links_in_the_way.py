@@ -21,8 +21,8 @@ from swarm_hook_core import paths
 from swarm_hook_core.paths import BeyondLink
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import state_of
-from swarm_hook_core.traces.versions import Kept, keep
-from swarm_hook_core.traces.versions.stored import contents_below
+from swarm_hook_core.traces.versions import keep
+from swarm_hook_core.traces.versions.stored import Kept, contents_below
 from swarm_hook_core.watching.records import read_resolved
 from swarm_mcp.changes.commit.git import Git
 from swarm_mcp.changes.commit.git import bring as bring_there

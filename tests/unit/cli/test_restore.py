@@ -15,7 +15,7 @@ from support.traced import Player, checkout
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import PATH, pruning
-from swarm_hook_core.traces.versions import Kept
+from swarm_hook_core.traces.versions.stored import Kept
 
 pytestmark = pytest.mark.slow
 

@@ -735,6 +735,15 @@ def test_what_a_full_disk_has_torn_costs_one_entry() -> None:
         assert journal.newest(data, "/a/b", ("wrote",)) is None or cut == len(whole) - 1
 
 
+@pytest.mark.parametrize("kind", ["aside", "clears", "far", "ran"])
+def test_a_long_journal_is_searched_for_kinds_that_few_have_only_if_it_has_one(kind: str) -> None:
+    long = b"\n" + traces.line("wrote", "/a/b", CALL) * 4000
+    assert len(long) > journal.LONG
+    assert journal.rare(long) == b""
+    assert journal.rare(long + traces.line(kind, "/a", CALL) + long).endswith(long)
+    assert journal.rare(b"\n" + traces.line("wrote", "/a/b", CALL)) != b""
+
+
 @pytest.fixture
 def turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_AUTO", "turn")

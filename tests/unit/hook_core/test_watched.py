@@ -36,7 +36,7 @@ from swarm_hook_core.hooks import SessionEvent, ToolCall, tool_call
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.state import SHELL_BETWEEN, is_watching, write_private
 from swarm_hook_core.traces import PATH, pruning
-from swarm_hook_core.traces import versions as kept
+from swarm_hook_core.traces.versions import stored as kept
 from swarm_hook_core.watching import edits, records, watch
 from swarm_mcp.store import Store
 
