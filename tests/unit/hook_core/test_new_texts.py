@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.traced import Player
 
+from swarm_hook_core.traces import others
 from swarm_hook_core.traces.changed_lines import MARK, MOST_LINES
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
@@ -56,7 +58,8 @@ def test_what_the_session_has_seen_it_may_drop(me: Player, peer: Player) -> None
     assert me.writes("notes.md", "beta\nSECOND\n") == ""
 
 
-def test_lines_that_the_other_took_out_stay_out(me: Player, peer: Player) -> None:
+def test_lines_that_the_other_took_out_stay_out(me: Player, peer: Player, limits: Limits) -> None:
+    limits(others, OWN_NS=0)  # no formatter follows, and the command's end is not told
     me.writes("notes.md", "one\ntwo\nthree\n")
     peer.runs("sed -i /two/d notes.md")
     assert "| -two\n" in me.writes("notes.md", "one\ntwo\nthree\nfour\n")
