@@ -126,7 +126,8 @@ class Following:
             other = replica.in_the_way(row for claim in held for row in claim.rows)
             if other is not None:
                 return self._refused(held, other)
-            mirror.introduce({claim.session for claim in held})
+            if mirror.introduce({claim.session for claim in held}):
+                continue
             answer = self._posting.acquire(held)
             why = answer.get("why")
             if answer["ok"]:
