@@ -3,6 +3,8 @@
 Run against the server in memory (tests/unit/team) and against PostgreSQL (tests/team).
 """
 
+from typing import Any
+
 import pytest
 
 from support import turns
@@ -74,7 +76,7 @@ def test_of_several_that_are_wanted_together_none_is_left(machines):
     assert laptop.held() == [("b.py", "here")]
 
 
-def test_what_gives_way_while_its_session_is_made_known_is_refused(machines):
+def test_what_gives_way_while_its_session_is_made_known_is_refused(machines: tuple[Any, Any]) -> None:
     laptop, sandbox = machines
     one = laptop.session("one")
     sandbox.follow()
