@@ -300,10 +300,15 @@ class Mirror:
         """Return True if a session that the server knows has ended here."""
         return bool(self.joined.keys() - {one["session"] for one in self._living()})
 
-    def introduce(self, sessions: set[str]) -> None:
-        """Name the live sessions to the server if one of these is unknown to it. Raises _EpochOver."""
-        if not sessions <= self.joined.keys():
-            self.beat_until_even(True)
+    def introduce(self, sessions: set[str]) -> bool:
+        """Name the live sessions to the server if one of these is unknown to it. Raises _EpochOver.
+
+        Returns True if it was asked: its news may have taken locks away here.
+        """
+        if sessions <= self.joined.keys():
+            return False
+        self.beat_until_even(True)
+        return True
 
     def is_elsewhere(self, session: str) -> bool:
         """Return True if a session works on another machine."""

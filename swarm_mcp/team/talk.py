@@ -111,6 +111,7 @@ class Following:
 
     def _confirmed(self, lock_ids: list[str], until: float) -> tuple[Confirmation, int]:
         mirror, replica = self.mirror, self.replica
+        is_looked_at_again = False
         for _ in range(MOST_TRIES):
             rows = [row for row in self._rows.of_ids(lock_ids) if row.machine is None]
             held = claims(rows, replica.tops, mirror.again)
@@ -126,7 +127,9 @@ class Following:
             other = replica.in_the_way(row for claim in held for row in claim.rows)
             if other is not None:
                 return self._refused(held, other)
-            mirror.introduce({claim.session for claim in held})
+            if mirror.introduce({claim.session for claim in held}) and not is_looked_at_again:
+                is_looked_at_again = True
+                continue
             answer = self._posting.acquire(held)
             why = answer.get("why")
             if answer["ok"]:

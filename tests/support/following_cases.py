@@ -3,6 +3,8 @@
 Run against the server in memory (tests/unit/team) and against PostgreSQL (tests/team).
 """
 
+from typing import Any
+
 import pytest
 
 from support import turns
@@ -72,6 +74,23 @@ def test_of_several_that_are_wanted_together_none_is_left(machines):
     assert sandbox.held() == [("b.py", "laptop")]
     laptop.follow()
     assert laptop.held() == [("b.py", "here")]
+
+
+def test_what_gives_way_while_its_session_is_made_known_is_refused(machines: tuple[Any, Any]) -> None:
+    laptop, sandbox = machines
+    one = laptop.session("one")
+    sandbox.follow()
+    rows = sandbox.lock(sandbox.session("other"), "a.py", "b.py")
+    laptop.take(one, "b.py")
+
+    def release():
+        laptop.store.locks.release(one, "b.py")
+        laptop.follow()
+
+    sandbox.server.after["beat"] = release
+    assert sandbox.confirm(rows)["answer"] == "held"
+    sandbox.follow()
+    assert sandbox.held() == sandbox.there() == []
 
 
 def test_patterns_meet_by_python_alone(machines):
@@ -459,6 +478,7 @@ def test_what_kept_a_lock_out_and_has_gone_since_is_not_left_here(machines, was_
         sandbox.ground.sql("DELETE FROM context")
         rows = sandbox.lock(other, "a.py")
     else:
+        sandbox.follow()  # the server knows its session
         rows = sandbox.lock(other, "a.py")
         laptop.take(one, "a.py")
 

@@ -102,8 +102,17 @@ def _layout_is_a_persons() -> list[Any]:
 
 
 def _restore_keeps_nothing() -> list[Any]:
-    """A restore replaces others' later lines without a copy."""
-    return [mock.patch.object(restore.Restoring, "_keep_present", lambda _restoring, _force: "")]
+    """A restore replaces others' later lines without a copy, in its row or as the step before it."""
+    note = restore.Restoring._note
+
+    def notes_after(restoring: restore.Restoring, mark: str, at_ns: int) -> None:
+        if mark != restore.LOOK:
+            note(restoring, mark, at_ns)
+
+    return [
+        mock.patch.object(restore.Restoring, "_keep_present", lambda _restoring, _force: ""),
+        mock.patch.object(restore.Restoring, "_note", notes_after),
+    ]
 
 
 FAULTS: dict[str, Callable[[], list[Any]]] = {

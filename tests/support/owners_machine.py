@@ -337,7 +337,8 @@ class Owners(RuleBasedStateMachine):
     def turn_ends(self, place: int) -> None:
         who = self._player(place)
         if who not in self.calls:
-            self.players[who].turn_ends()
+            with mock.patch("os.getppid", lambda: FIRST_PID + who):  # else this process is a client's: no person's
+                self.players[who].turn_ends()
             tick(self.base)
 
     @precondition(lambda self: self.players)

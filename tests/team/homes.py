@@ -69,9 +69,13 @@ class Home:
 
     def write(self, session: str, file: str, **env: str) -> str:
         """Return the hook's text about a write; empty if it passes."""
+        return self.check(session, file, **env).stdout
+
+    def check(self, session: str, file: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run the hook before an edit."""
         told = {"session_id": session, "cwd": str(self.clone), "hook_event_name": "PreToolUse", "tool_name": "Edit",
                 "tool_input": {"file_path": str(self.clone / file), "old_string": "a", "new_string": "b"}}  # fmt: skip
-        return self.run("hook", "pre-tool-use", "--runtime", "claude-code", stdin=json.dumps(told), **env).stdout
+        return self.run("hook", "pre-tool-use", "--runtime", "claude-code", stdin=json.dumps(told), **env)
 
     def agent(self) -> dict:
         """Return its team agent's status."""

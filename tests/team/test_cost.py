@@ -1,11 +1,9 @@
 """Only the team agent loads the server's client: loading it takes longer than a whole check may."""
 
-import json
 import subprocess
 import sys
 
 import pytest
-from support import sessions
 
 from team.homes import Home, wait_for
 
@@ -49,10 +47,7 @@ def test_no_verb_loads_what_speaks_to_the_server(homes: list[Home]) -> None:
 
 @pytest.mark.parametrize("file", ["src/a.py", "src/b.py"])
 def test_no_hook_does_whether_it_denies_or_not(homes: list[Home], file: str) -> None:
-    north = homes[0]
-    payload = sessions.write_payload("claude-code", "s1", north.clone, str(north.clone / file))
-    words = ["hook", "pre-tool-use", "--runtime", "claude-code"]
-    ran = north.run(*words, stdin=json.dumps(payload), PYTHONPROFILEIMPORTTIME="1")
+    ran = homes[0].check("s1", file, PYTHONPROFILEIMPORTTIME="1")
     found = loaded(ran.stderr)
     assert "swarm_hook_core" in found and DRIVER not in found
     assert ('"deny"' in ran.stdout) is (file == "src/b.py")

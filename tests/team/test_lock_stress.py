@@ -24,7 +24,7 @@ def test_no_two_processes_on_two_machines_hold_what_overlaps_whatever_is_killed(
         lock_stress.run(places, tmp_path / "stress", SECONDS)
         for home in homes:  # the leftovers of the dead are in no session's way
             told = home.json("lock", *NAMES, "--detach", "--ttl", "300", "--wait", "30")
-            assert told["team"]["settled"] is True
+            assert told["team"].get("settled") is True, told["team"]
             home.run("unlock", "--all", "--as", told["instance_id"])
     finally:
         for home in homes:

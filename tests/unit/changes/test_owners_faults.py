@@ -48,6 +48,9 @@ SCHEDULES = {
         step("spans", is_endless=False), call(CLAUDE, "adds", DEEP),
         step("undoes", CLAUDE, is_back=False, is_linked=True),
     ],
+    "restore_keeps_nothing": [
+        step("spans", is_endless=False), call(CLAUDE, "adds", NOTES), saves(NOTES), step("person_restores", name=NOTES),
+    ],
 }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ ROUNDS = 3
 SECONDS = 90  # for an answer: twenty servers start at once
 FILES = 5
 CHECK_SECONDS = glance.SECONDS + DEADLINE_SECONDS  # longest wait of a check for the store, and for the coordinator
+ME = (os.getpid(), start_time(os.getpid()))
 # A client for each server: the process above a server tells the session of its calls.
 CLIENT = [*BARE_PYTHON, "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"]
 
@@ -102,14 +103,20 @@ class Session:
 
 
 def commands(ground: Ground, name: str, recipients: list[str], ledger: Ledger) -> int:
-    """CLI calls as a session of its own until the servers are done; how many there were."""
-    me = ground.session(name, name)["id"]
+    """CLI calls as a session of its own until the servers are done; how many there were.
+
+    It is a session of the same client as those with hooks: a variable tells its shell which.
+    """
+    me = ground.session(name, name, client=ME)["id"]
+    shell = {**os.environ, "CLAUDE_CODE_SESSION_ID": name}
     count = 0
 
     def run(*words: str) -> subprocess.CompletedProcess:
         nonlocal count
         count += 1
-        return subprocess.run([*SWARM, *words, "--as", me], cwd=ground.repo, capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            [*SWARM, *words, "--as", me], cwd=ground.repo, env=shell, capture_output=True, text=True, timeout=60
+        )
 
     while not ledger.over.is_set() or count < 10:
         mark, file = f"{name}.{count}", f"f{count % FILES}"
@@ -143,7 +150,7 @@ def hooks(ground: Ground, runtime: str, ledger: Ledger) -> int:
         subprocess.run([sys.executable, "-c", "pass"], check=True)
         bare = time.monotonic() - begun
         denied = sessions.write(runtime, session, ground.repo, ground.repo / "theirs")
-        passed = sessions.write(runtime, session, ground.repo, ground.repo / "nobodys")
+        passed = sessions.write(runtime, session, ground.repo, ground.repo / f"nobodys.{runtime}")
         if not denied.reason or passed.out or turn.code:
             ledger.broken.append(f"{runtime}: {denied} {passed} {turn}")
         for check in (denied, passed):
@@ -153,6 +160,7 @@ def hooks(ground: Ground, runtime: str, ledger: Ledger) -> int:
 
 
 @pytest.mark.thorough
+@pytest.mark.alone("twenty servers leave the one checker of the tests no time")
 def test_twenty_servers_commands_and_hooks(ground: Ground, monkeypatch):
     monkeypatch.chdir(ground.repo)
     ground.lock(ground.session("holder", "holder", client=(0, "")), "theirs")
@@ -195,7 +203,6 @@ def test_twenty_servers_commands_and_hooks(ground: Ground, monkeypatch):
     assert left == [{"file": f"{ground.scope}/theirs"}] and ground.integrity() == "ok"
 
 
-ME = (os.getpid(), start_time(os.getpid()))
 NOT_REGISTERED = "Not registered. Call register first."
 
 
