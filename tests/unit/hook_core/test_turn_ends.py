@@ -133,6 +133,7 @@ from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.store import Store, driver
 
 work, log, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
+os.getppid = os.getpid  # this process is its session's client: what the session holds is free once it is killed
 chance, core, me = random.Random(seed), hook_core("codex"), new_session()
 core.driver = driver.load()
 with Store() as store:
