@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from swarm_hook_core.clock import Budget
@@ -401,8 +401,7 @@ def _newest_of(
 
     def explains(entry: Entry, changed_ns: int) -> bool:
         for one, its in writes:
-            is_other = one is not entry
-            if is_other and seen.may_come_from(one, entry, changed_ns, lambda: its.ended_ns(one)):  # noqa: B023
+            if one is not entry and seen.may_come_from(one, entry, changed_ns, partial(its.ended_ns, one)):
                 return True
         return own is not None and seen.may_have_changed(own, keys, entry, changed_ns)
 
@@ -438,9 +437,11 @@ def _is_as_left(path: str, entry: Entry, name: str) -> bool:
 
     place = place_of(os.path.dirname(path))
     given = Inputs(place, name).at(entry.at_ns)
-    found = versions_of(place, path, name) if given is not None else ()
+    if given is None:
+        return False
+    found = versions_of(place, path, name)
     before = next((one for one in found if one.at_ns == entry.at_ns and one.exists), None)
-    if given is None or before is None:
+    if before is None:
         return False
     try:
         return read_file(path, LONGEST)[1] in contents_after(given, path, before.content(), lambda _path: None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 
 from swarm_hook_core.traces import NO_FILE, OWN_NS, UNDO, escaped, journal, state_of
 from swarm_hook_core.traces.journal import Entry
@@ -87,7 +88,7 @@ def may_have_changed(own: bytes, keys: Collection[str], entry: Entry, changed_ns
     `changed_ns`: as of `may_come_from`.
     """
     wrote = (one for key in keys for one in journal.newest_first(own, key, ("wrote",)))
-    return any(may_come_from(one, entry, changed_ns, lambda: ended_ns(own, one)) for one in wrote)  # noqa: B023
+    return any(may_come_from(one, entry, changed_ns, partial(ended_ns, own, one)) for one in wrote)
 
 
 def may_come_from(one: Entry, entry: Entry, changed_ns: int, ended_ns: Callable[[], int]) -> bool:
