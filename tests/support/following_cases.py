@@ -3,6 +3,7 @@
 Run against the server in memory (tests/unit/team) and against PostgreSQL (tests/team).
 """
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -42,8 +43,7 @@ def test_released_here_it_is_free_there_and_who_was_refused_hears_of_it(machines
     sandbox.follow()
     with pytest.raises(LockRefused):
         sandbox.lock(other, "a.py")
-    laptop.store.locks.release(one, "a.py")
-    laptop.follow()
+    laptop.give_back(one, "a.py")
     sandbox.follow()
     assert sandbox.held() == []
     (told,) = sandbox.mail(other)
@@ -83,11 +83,7 @@ def test_what_gives_way_while_its_session_is_made_known_is_refused(machines: tup
     rows = sandbox.lock(sandbox.session("other"), "a.py", "b.py")
     laptop.take(one, "b.py")
 
-    def release():
-        laptop.store.locks.release(one, "b.py")
-        laptop.follow()
-
-    sandbox.server.after["beat"] = release
+    sandbox.server.after["beat"] = partial(laptop.give_back, one, "b.py")
     assert sandbox.confirm(rows)["answer"] == "held"
     sandbox.follow()
     assert sandbox.held() == sandbox.there() == []
@@ -310,8 +306,7 @@ def test_whoever_has_waited_longest_is_next_on_whatever_machine(machines):
     sandbox.follow()
     laptop.follow()
     assert again(laptop, ours) is None
-    sandbox.store.locks.release(first, "a.py")
-    sandbox.follow()
+    sandbox.give_back(first, "a.py")
     laptop.follow()
     rows = again(laptop, ours)
     assert rows and laptop.confirm(rows)["answer"] == "granted"
@@ -388,8 +383,7 @@ def test_a_lock_here_holds_in_the_other_clones_of_this_machine(machines, tmp_pat
     for file in ("theirs.py", "src/x.py", "a.py"):
         with pytest.raises(LockRefused):
             laptop.lock(two, file)
-    laptop.store.locks.release(one, "a.py")
-    laptop.follow()
+    laptop.give_back(one, "a.py")
     assert laptop.take(two, "a.py")["answer"] == "granted"
     laptop.follow()
     sandbox.follow()
@@ -482,11 +476,7 @@ def test_what_kept_a_lock_out_and_has_gone_since_is_not_left_here(machines, was_
         rows = sandbox.lock(other, "a.py")
         laptop.take(one, "a.py")
 
-    def release():
-        laptop.store.locks.release(one, "a.py")
-        laptop.follow()
-
-    sandbox.server.after["acquire"] = release
+    sandbox.server.after["acquire"] = partial(laptop.give_back, one, "a.py")
     assert sandbox.confirm(rows)["answer"] == "held"
     sandbox.follow()
     assert sandbox.held() == laptop.held() == []
@@ -577,8 +567,7 @@ def test_a_lock_that_is_again_what_it_was_is_told_of(machines):
     (told,) = laptop.mail(one)
     assert "a.py is shared, as it was" in told and "on sandbox has a lock there" in told
     assert [lock.mode for lock in laptop.store.locks.of(one.id)] == ["shared"]
-    laptop.store.locks.release(one, "a.py")
-    laptop.follow()
+    laptop.give_back(one, "a.py")
     sandbox.follow()
     assert sandbox.held() == [("a.py", "here")]
 

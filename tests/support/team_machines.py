@@ -85,6 +85,11 @@ class Machine:
         """Take locks and have them confirmed, as a verb does."""
         return self.confirm(self.lock(session, *files, **given))
 
+    def give_back(self, session: Session, file: str) -> None:
+        """Release a lock, and have the others hear of it."""
+        self.store.locks.release(session, file)
+        self.follow()
+
     def held(self) -> list[tuple[str, str]]:
         """Return the locks here: path from the top, and holder; those of other machines with their names."""
         rows = self.ground.sql(
